@@ -15,7 +15,6 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/replicas"
 	"github.com/llmsandbox/llmsandbox/internal/service"
-	"github.com/llmsandbox/llmsandbox/mcp"
 )
 
 // newMember is the server among its replicas; nil: it is alone.
@@ -120,7 +119,7 @@ func (s *Server) elsewhere(r *http.Request) (at string, lives context.Context, e
 	if f, ok := ctx.Value(signedKey{}).(*signedFile); ok {
 		return s.service.Elsewhere(ctx, f.Project, f.Sandbox)
 	}
-	if r.URL.Path == mcp.HTTPPath {
+	if r.URL.Path == mcpPath {
 		at, lives = s.relay.member.By(r.Header.Get("Mcp-Session-Id"))
 		return at, lives, nil
 	}

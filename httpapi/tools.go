@@ -15,6 +15,9 @@ import (
 	"github.com/llmsandbox/llmsandbox/mcp"
 )
 
+// mcpPath is where MCP is served.
+const mcpPath = "/mcp"
+
 // addTools has the server serve MCP beside the API. No tool can ask for more than sandboxes have where a request says nothing.
 func (s *Server) addTools() error {
 	c := s.cfg
@@ -41,7 +44,7 @@ func (s *Server) addTools() error {
 	s.tools = tools
 	api, handler := s.handler, recovered(c.Log, s.forward(handler))
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == mcp.HTTPPath {
+		if r.URL.Path == mcpPath {
 			handler.ServeHTTP(w, r)
 			return
 		}

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/llmsandbox/llmsandbox/mcp"
 )
 
 // withKey sends a key with each request.
@@ -31,7 +29,7 @@ func (k withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *client) agent() func(tool string, args map[string]any) (text, session string) {
 	c.t.Helper()
 	agent, err := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, nil).Connect(testContext(c.t), &sdk.StreamableClientTransport{
-		Endpoint: c.address + mcp.HTTPPath, HTTPClient: &http.Client{Transport: withKey{http.DefaultTransport, c.key}},
+		Endpoint: c.address + mcpPath, HTTPClient: &http.Client{Transport: withKey{http.DefaultTransport, c.key}},
 	}, nil)
 	if err != nil {
 		c.t.Fatal(err)

@@ -60,7 +60,7 @@ func newServer(t testing.TB, cfg Config) *Server {
 func connect(t testing.TB, s *Server, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
 	ours, theirs := sdk.NewInMemoryTransports()
-	if _, err := s.MCP().Connect(context.Background(), ours, nil); err != nil {
+	if _, err := s.mcp.Connect(context.Background(), ours, nil); err != nil {
 		t.Fatal(err)
 	}
 	client, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, o).Connect(testContext(t), theirs, nil)

@@ -78,11 +78,6 @@ func New(config *Config) (*Server, error) {
 	return s, nil
 }
 
-// MCP is the protocol's server, to be served over HTTP. Sessions that create_session opens
-// belong to the UserID of the request's auth.TokenInfo, and where there is none to the
-// protocol's own session.
-func (s *Server) MCP() *sdk.Server { return s.mcp }
-
 // RunStdio serves one client over a stream of lines each way, and closes both. The end of
 // in says that the client has nothing more to ask, not that it has disconnected, as where a shell
 // writes requests into a pipe: calls under way come to their end, as their timeouts allow,

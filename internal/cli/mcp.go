@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,15 +31,14 @@ func newMCPCommand() *cobra.Command {
 		Use:   "mcp [flags]",
 		Short: "Serve sandboxes to agents over the Model Context Protocol",
 		Long: `Serve tools that run code in sandboxes over the Model Context Protocol. An MCP client starts
-this command and talks to it over standard input and output. With --http, clients connect
-with a token. Your flags set what sandboxes may do; tools cannot go beyond them.
+this command and talks to it over standard input and output. llmsandbox serve has the tools over
+HTTP. Your flags set what sandboxes may do; tools cannot go beyond them.
 
 The server opens a sandbox first, and exits with the reason if that fails. It ends with its
 client, or on SIGINT or SIGTERM, and removes its sandboxes.`,
 		Example: `  llmsandbox mcp
   llmsandbox mcp --memory 1g --timeout 2m --network allow=example.org --policy production
-  llmsandbox mcp --backend docker --warm-language python --warm-language javascript
-  llmsandbox mcp --http 127.0.0.1:8765 --token-file token`,
+  llmsandbox mcp --backend docker --warm-language python --warm-language javascript`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.serve(cmd.Context(), cmd.Flags())
@@ -70,10 +67,6 @@ func (f *mcpFlags) serve(ctx context.Context, set flagSet) error {
 		return err
 	}
 	log := logAt(level)
-	http, err := f.http.options()
-	if err != nil {
-		return err
-	}
 	cfg, err := f.config(set, log)
 	if err != nil {
 		return err
@@ -94,14 +87,10 @@ func (f *mcpFlags) serve(ctx context.Context, set flagSet) error {
 	checking, checkedEnough := context.WithCancel(ctx)
 	defer checkedEnough()
 	if err = checkFirst(checking, server, &f.place, log); err == nil {
-		if f.http.address == "" {
-			if isTerminal(os.Stdin) {
-				fmt.Fprintln(os.Stderr, "llmsandbox: waiting for an MCP client on stdin (Ctrl-D ends); docs/mcp.md shows how to configure clients")
-			}
-			err = server.RunStdio(ctx, os.Stdin, out)
-		} else {
-			err = f.http.serve(ctx, server, http)
+		if isTerminal(os.Stdin) {
+			fmt.Fprintln(os.Stderr, "llmsandbox: waiting for an MCP client on stdin (Ctrl-D ends); docs/mcp.md shows how to configure clients")
 		}
+		err = server.RunStdio(ctx, os.Stdin, out)
 	}
 	checkedEnough()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
@@ -165,7 +154,6 @@ func checkFirst(ctx context.Context, server *mcp.Server, p *place, log *slog.Log
 type mcpFlags struct {
 	sandboxFlags
 	policy        policyFlags
-	http          mcpHTTPFlags
 	timeout       string
 	images        []string
 	languages     []string
@@ -188,7 +176,6 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 		setOnlyHere(set, "backend")
 	}
 	f.policy.register(set)
-	f.http.register(set)
 	set.StringVar(&f.environment, "environment", "", "environment `NAME` or 'none' (default: data-science if installed)")
 	set.StringVar(&f.timeout, "timeout", "", "longest time limit of a call: `DURATION` such as 2m (default 5m)")
 	set.StringArrayVar(&f.images, "image-for", nil, "use another image for a language: `LANGUAGE=IMAGE` (repeatable)")
@@ -299,75 +286,4 @@ func commitNew(ctx context.Context, sb *llmsandbox.Sandbox, language string) (st
 		return "", err
 	}
 	return tag, nil
-}
-
-// mcpHTTPFlags are the flags of a server over HTTP.
-type mcpHTTPFlags struct {
-	address    string
-	tokenFile  string
-	noToken    bool
-	origins    []string
-	hosts      []string
-	maxClients int
-}
-
-func (f *mcpHTTPFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.address, "http", "", "serve HTTP at `ADDRESS`, such as 127.0.0.1:8765, instead of stdio")
-	set.StringVar(&f.tokenFile, "token-file", "", "with --http, `FILE` of tokens, one per line; created if missing")
-	set.BoolVar(&f.noToken, "no-token", false, "with --http on loopback, let all programs and users of this machine in")
-	set.StringArrayVar(&f.origins, "allow-origin", nil, "with --http, allow web pages of this `ORIGIN`, such as https://app.example.org (repeatable)")
-	set.StringArrayVar(&f.hosts, "allow-host", nil, "with --http, `NAME` of the server in addition to its address and localhost (repeatable)")
-	set.IntVar(&f.maxClients, "max-clients", 64, "with --http, `NUMBER` of clients that can be connected at the same time")
-}
-
-// options checks the flags and makes what they say.
-func (f *mcpHTTPFlags) options() (mcp.HTTPOptions, error) {
-	o := mcp.HTTPOptions{Origins: f.origins, Hosts: f.hosts, MaxClients: f.maxClients}
-	switch {
-	case f.address == "" && (f.tokenFile != "" || f.noToken || len(f.origins)+len(f.hosts) > 0):
-		return o, errors.New("--token-file, --no-token, --allow-origin and --allow-host are for --http: add --http ADDRESS")
-	case f.address == "":
-		return o, nil
-	case f.noToken && f.tokenFile != "":
-		return o, errors.New("--no-token and --token-file exclude each other: leave one of them out")
-	case f.maxClients < 1:
-		return o, tooSmall("max-clients", strconv.Itoa(f.maxClients), "1")
-	}
-	if host, _, err := net.SplitHostPort(f.address); err != nil || host == "" {
-		return o, fmt.Errorf("--http %q: use ADDRESS:PORT, such as 127.0.0.1:8765; all addresses of the machine are 0.0.0.0:PORT", f.address)
-	}
-	return o, nil
-}
-
-// serve listens and says on standard error where, and how to get in.
-func (f *mcpHTTPFlags) serve(ctx context.Context, server *mcp.Server, o mcp.HTTPOptions) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", f.address)
-	if err != nil {
-		return fmt.Errorf("--http: %w", err)
-	}
-	word := ""
-	tcp, ok := l.Addr().(*net.TCPAddr)
-	reached := ok && !tcp.IP.IsLoopback()
-	switch {
-	case f.noToken && reached:
-		return errors.Join(fmt.Errorf("--no-token is for loopback addresses, and other machines reach %s: leave it out, or listen on 127.0.0.1", f.address), l.Close())
-	case f.noToken:
-		fmt.Fprintln(os.Stderr, "llmsandbox: WARNING: no token: every program and every user of this machine can run code here")
-	case f.tokenFile != "":
-		var made bool
-		if o.Tokens, made, err = mcp.TokenFile(f.tokenFile); err != nil {
-			return errors.Join(fmt.Errorf("--token-file: %w", err), l.Close())
-		}
-		if made {
-			word = "; a new token is in " + f.tokenFile
-		}
-	default:
-		o.Tokens = []string{mcp.NewToken()}
-		word = "; the token is " + o.Tokens[0]
-	}
-	if reached {
-		fmt.Fprintln(os.Stderr, "llmsandbox: WARNING: others reach this address, and HTTP carries the token in the clear: put a proxy that speaks TLS before it")
-	}
-	fmt.Fprintf(os.Stderr, "llmsandbox: serving on http://%s%s%s\n", l.Addr(), mcp.HTTPPath, word)
-	return server.RunHTTP(ctx, l, &o)
 }

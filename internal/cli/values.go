@@ -175,6 +175,10 @@ func tooLarge(name, text, most string) error {
 
 // flagError says what is wrong with a flag that cannot be read.
 func flagError(err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedName() == "http" {
+		return fmt.Errorf("%w: llmsandbox serve has the tools of llmsandbox mcp over HTTP", err)
+	}
 	var value *pflag.InvalidValueError
 	if !errors.As(err, &value) {
 		return err

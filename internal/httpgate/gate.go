@@ -17,11 +17,10 @@ import (
 	"time"
 )
 
-// Options say which requests pass. The zero value of Tokens, Origins and Hosts lets
+// Options say which requests pass. The zero value of Identify, Origins and Hosts lets
 // everyone on the machine in, and nobody else.
 type Options struct {
-	Tokens []string // bearer tokens; none: no token is asked for
-	// Identify, where it is set, knows the tokens in place of Tokens, and the context that it returns goes on with the request. It fails with
+	// Identify knows the tokens, and the context that it returns goes on with the request; nil: no token is asked for. It fails with
 	// ErrUnknown for one that it does not know, and with ErrForbidden for one that may not send requests here.
 	Identify func(ctx context.Context, token string) (context.Context, error)
 	// Session, where it is set, knows the session of a request that bears no token: what it returns is as Identify, and nil where there is no cookie of
@@ -32,7 +31,6 @@ type Options struct {
 	Open    func(*http.Request) bool
 	Origins []string // web origins whose pages may send requests, beside those of the loopback over the loopback
 	Hosts   []string // names of the server, beside its address and localhost
-	Path    string   // the only path that is served; empty: all
 
 	MaxBody int64 // bytes of a request's body
 	// Stream, where it is set, names requests whose body is left to the handler to read: MaxBody does not bound it, and BodyTimeout
@@ -51,35 +49,20 @@ type Options struct {
 // A Gate checks requests. It relies on http.LocalAddrContextKey, which net/http sets, to
 // tell what came over the loopback.
 type Gate struct {
-	options  Options
-	identify func(ctx context.Context, token string) (context.Context, error) // nil: no token is asked for
-	hosts    []string
-	origins  []string
+	options Options
+	hosts   []string
+	origins []string
 }
 
 // New makes a gate. It fails with backend.ErrInvalid for options that make no sense.
 func New(o Options) (*Gate, error) {
-	g := &Gate{options: o, identify: o.Identify}
-	tokens, err := digests(o.Tokens)
-	if err != nil {
-		return nil, err
-	}
-	if len(tokens) > 0 {
-		g.identify = oneOf(tokens)
-	}
+	g := &Gate{options: o}
+	var err error
 	if g.origins, err = parseOrigins(o.Origins); err != nil {
 		return nil, err
 	}
 	g.hosts, err = parseHosts(o.Hosts)
 	return g, err
-}
-
-type callerKey struct{}
-
-// Caller names who sends a request, as Identify does, or which of Tokens it bore; it is empty when no token was asked for.
-func Caller(ctx context.Context) string {
-	caller, _ := ctx.Value(callerKey{}).(string)
-	return caller
 }
 
 // Wrap returns a handler that passes to next the requests that are in order, with their
@@ -140,9 +123,6 @@ func (g *Gate) check(w http.ResponseWriter, r *http.Request) (*http.Request, err
 	address := Address(local)
 	if !g.allowHost(r.Host, address) {
 		return r, refuse(http.StatusForbidden, "the Host header %.80q is none of this server's names: use its address, or name it with --allow-host", r.Host)
-	}
-	if g.options.Path != "" && r.URL.Path != g.options.Path {
-		return r, refuse(http.StatusNotFound, "there is nothing here: the endpoint is %s", g.options.Path)
 	}
 	if err := g.checkOrigin(w.Header(), r, address); err != nil || r.Method == http.MethodOptions {
 		return r, err

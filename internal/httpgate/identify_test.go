@@ -189,3 +189,52 @@ func TestStreamEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestAbuse87SlowClients: clients that send a body slowly lose their connection, and others do not notice them.
+func TestAbuse87SlowClients(t *testing.T) {
+	const token = "Authorization: Bearer known\r\n"
+	s := gated(t, Options{MaxBody: 1000, BodyTimeout: 100 * time.Millisecond, Identify: func(ctx context.Context, token string) (context.Context, error) {
+		if token != "known" {
+			return nil, ErrUnknown
+		}
+		return ctx, nil
+	}}, func(http.ResponseWriter, *http.Request) {})
+	for name, c := range map[string]struct{ sent, status string }{
+		"half a body":       {token + "Content-Length: 1000\r\n\r\n{", "408"},
+		"a body in chunks":  {token + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", "408"},
+		"a chunk's length":  {token + "Transfer-Encoding: chunked\r\n\r\n1", "408"},
+		"half, and no pass": {"Content-Length: 1000\r\n\r\n{", "401"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", s.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"+c.sent); err != nil {
+				t.Fatal(err)
+			}
+			// The server ends it: this read has no deadline of its own.
+			got, err := io.ReadAll(conn)
+			if err != nil && !strings.Contains(err.Error(), "reset") {
+				t.Fatal(err)
+			}
+			if line, _, _ := strings.Cut(string(got), "\r\n"); !strings.Contains(line, c.status) {
+				t.Errorf("answered %q, want status %q", line, c.status)
+			}
+		})
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer known")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("meanwhile: %d, want %d", res.StatusCode, http.StatusOK)
+	}
+}

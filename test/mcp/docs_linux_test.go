@@ -182,17 +182,11 @@ func start(t *testing.T, server map[string]any) {
 // The configurations for HTTP connect to a server that runs as the docs say.
 func TestHTTPConfigurationsOfTheDocs(t *testing.T) {
 	env, _ := environment(t)
-	file := filepath.Join(t.TempDir(), "token")
-	server := serve(t, env, "--token-file", file)
-	secret, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token := strings.TrimSpace(string(secret))
+	server := serve(t, env)
 	// works lists the tools with what a client would send.
 	works := func(url, header string) {
 		t.Helper()
-		out := inspect(t, env, strings.Replace(url, "127.0.0.1:8765", server.address, 1), "--header", "Authorization: "+header, "--method", "tools/list")
+		out := inspect(t, env, strings.Replace(url, "http://127.0.0.1:8321", server.address, 1), "--header", "Authorization: "+header, "--method", "tools/list")
 		if !strings.Contains(out, `"execute_code"`) {
 			t.Errorf("%s, want it to contain \"\\\"execute_code\\\"\"", out)
 		}
@@ -216,17 +210,17 @@ func TestHTTPConfigurationsOfTheDocs(t *testing.T) {
 			if entry.Type != "http" || len(entry.Headers) != 1 {
 				t.Fatalf("%+v, want Type = \"http\", len(entry.Headers) = 1", entry)
 			}
-			works(entry.URL, strings.ReplaceAll(entry.Headers["Authorization"], "${LLMSANDBOX_TOKEN}", token))
+			works(entry.URL, strings.ReplaceAll(entry.Headers["Authorization"], "${LLMSANDBOX_KEY}", server.key))
 		case "toml":
 			var file struct {
 				Servers map[string]map[string]string `toml:"mcp_servers"`
 			}
 			b.parse(t, &file)
 			entry := file.Servers["llm-sandbox"]
-			if len(entry) != 2 || entry["bearer_token_env_var"] != "LLMSANDBOX_TOKEN" {
+			if len(entry) != 2 || entry["bearer_token_env_var"] != "LLMSANDBOX_KEY" {
 				t.Fatalf("%v, want the keys url and bearer_token_env_var", entry)
 			}
-			works(entry["url"], "Bearer "+token)
+			works(entry["url"], "Bearer "+server.key)
 		}
 	}
 	if !seen["json"] || !seen["toml"] {

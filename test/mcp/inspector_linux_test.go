@@ -2,8 +2,6 @@ package mcp
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -57,16 +55,8 @@ func TestInspectorOverStdio(t *testing.T) {
 
 func TestInspectorOverHTTP(t *testing.T) {
 	env, _ := environment(t)
-	file := filepath.Join(t.TempDir(), "token")
-	server := serve(t, env, "--token-file", file, "--warm", "0")
-	token, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(server.stderr, strings.TrimSpace(string(token))) {
-		t.Errorf("the token of the file is told on standard error: %.300q, want strings.Contains(server.stderr, strings.TrimSpace(string(token))) = false", server.stderr)
-	}
-	out := inspect(t, env, "http://"+server.address+"/mcp", "--transport", "http", "--header", "Authorization: Bearer "+strings.TrimSpace(string(token)),
+	server := serve(t, env)
+	out := inspect(t, env, server.address+"/mcp", "--transport", "http", "--header", "Authorization: Bearer "+server.key,
 		"--method", "tools/call", "--tool-name", "execute_code", "--tool-arg", "code=print(6*7)")
 	wantOutcome(t, out)
 	server.stop()

@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -88,15 +90,18 @@ func run(t *testing.T, env []string, argv ...string) (stdout, stderr string, err
 
 // A httpServer is the command that serves HTTP.
 type httpServer struct {
-	address string
-	stderr  string // up to the line with the address
+	address string // with the scheme
+	key     string
 	stop    func()
 }
 
+// serving is the line of a server that serves.
+var serving = regexp.MustCompile(`serving on (\S+); the key, until it ends, is (\S+)\n`)
+
 // serve starts the command and returns when it serves; the test's end stops it.
-func serve(t *testing.T, env []string, flags ...string) httpServer {
+func serve(t *testing.T, env []string) httpServer {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(command, "llmsandbox"), append([]string{"mcp", "--http", "127.0.0.1:0", "--best-effort"}, flags...)...)
+	cmd := exec.Command(filepath.Join(command, "llmsandbox"), "serve", "--listen", "127.0.0.1:0", "--best-effort", "--warm", "0")
 	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	pipe, err := cmd.StderrPipe()
@@ -106,29 +111,25 @@ func serve(t *testing.T, env []string, flags ...string) httpServer {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := httpServer{}
-	stopped := false
-	s.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	var rest bytes.Buffer
+	var reading sync.WaitGroup
+	s := httpServer{stop: sync.OnceFunc(func() {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
 		}
-		rest, _ := io.ReadAll(pipe) // its end is the process's
+		reading.Wait()
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("the server ended with %v: %s", err, rest)
+			t.Errorf("the server ended with %v: %s", err, &rest)
 		}
-	}
+	})}
 	t.Cleanup(s.stop)
 	var said []byte
 	for buffer := make([]byte, 4096); ; {
 		n, err := pipe.Read(buffer)
 		said = append(said, buffer[:n]...)
-		if _, after, found := strings.Cut(string(said), "serving on http://"); found && strings.Contains(after, "\n") {
-			s.stderr = string(said)
-			s.address, _, _ = strings.Cut(after, "/mcp")
+		if found := serving.FindSubmatch(said); found != nil {
+			s.address, s.key = string(found[1]), string(found[2])
+			reading.Go(func() { _, _ = io.Copy(&rest, pipe) }) // its end is the process's
 			return s
 		}
 		if err != nil {
