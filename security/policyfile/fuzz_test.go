@@ -17,12 +17,12 @@ var seeds = []string{
 
 // A policy that is read says the same when it is written and read again; everything else
 // is an Error.
-func fuzz(f *testing.F, parse func([]byte) (security.Policy, error)) {
+func FuzzParse(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := parse(data)
+		p, err := Parse(data)
 		var e *Error
 		if err != nil {
 			if !errors.As(err, &e) || !errors.Is(err, security.ErrPolicy) || e.Error() == "" {
@@ -40,7 +40,7 @@ func fuzz(f *testing.F, parse func([]byte) (security.Policy, error)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ParseYAML(text)
+		again, err := Parse(text)
 		if err != nil {
 			t.Fatalf("%v in %s", err, text)
 		}
@@ -51,7 +51,3 @@ func fuzz(f *testing.F, parse func([]byte) (security.Policy, error)) {
 		}
 	})
 }
-
-func FuzzParseYAML(f *testing.F) { fuzz(f, ParseYAML) }
-
-func FuzzParseJSON(f *testing.F) { fuzz(f, ParseJSON) }
