@@ -16,7 +16,6 @@ import (
 func (s *Server) routes() {
 	s.sandboxRoutes()
 	s.runRoutes()
-	s.artifactRoutes()
 	s.fileRoutes()
 	s.archiveRoutes()
 	s.volumeRoutes()
