@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // clientHello is what crypto/tls begins with.
@@ -67,24 +68,49 @@ func TestHelloInPieces(t *testing.T) {
 	whole := clientHello(t, &tls.Config{ServerName: "good.test", NextProtos: []string{"h2", "x"}})
 	for _, n := range []int{1, 3, 100, 1 << 14} {
 		raw := split(whole, n)
-		for i := range raw {
-			if _, err := parseHello(raw[:i]); !errors.Is(err, errMore) {
-				t.Fatalf("records of %d, %d of %d bytes: %v, want %v", n, i, len(raw), err, errMore)
+		for i := range raw[1:] {
+			if l, h := beginning(t, raw[:i+1]); l != speaksBrokenTLS {
+				t.Fatalf("records of %d, %d of %d bytes: got %d %+v, want %d", n, i+1, len(raw), l, h, speaksBrokenTLS)
 			}
 		}
-		h, err := parseHello(append(raw, "more"...))
-		if err != nil || h.name != "good.test" || strings.Join(h.alpn, " ") != "h2 x" {
-			t.Errorf("records of %d: %+v %v, want no error, name = \"good.test\", strings.Join(h.alpn, \" \") = \"h2 x\"", n, h, err)
+		l, h := beginning(t, append(raw, "more"...))
+		if l != speaksTLS || h.name != "good.test" || strings.Join(h.alpn, " ") != "h2 x" {
+			t.Errorf("records of %d: %d %+v, want %d, name = \"good.test\", strings.Join(h.alpn, \" \") = \"h2 x\"", n, l, h, speaksTLS)
 		}
 	}
+	const extensionName, extensionALPN = 0, 16
 	name := []byte("\x00\x0c\x00\x00\x09evil.test")
 	for what, raw := range map[string][]byte{
 		"two names": addExtension(whole, extensionName, name), "twice ALPN": addExtension(whole, extensionALPN, nil), "a long one": {22, 3, 1, 0, 4, 1, 0xff, 0xff, 0xff},
-		"an empty record": {22, 3, 1, 0, 0}, "another message": {22, 3, 1, 0, 4, 2, 0, 0, 0},
+		"an empty record": {22, 3, 1, 0, 0}, "another message": {22, 3, 1, 0, 4, 2, 0, 0, 0}, "another version": {22, 99, 1, 0, 4, 1, 0, 0, 0},
+		"more than a buffer": append([]byte{22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff}, make([]byte, maxHello)...),
 	} {
-		if _, err := parseHello(raw); !errors.Is(err, errHello) {
-			t.Errorf("%s: %v, want %v", what, err, errHello)
+		if l, h := beginning(t, raw); l != speaksBrokenTLS {
+			t.Errorf("%s: got %d %+v, want %d", what, l, h, speaksBrokenTLS)
 		}
+	}
+}
+
+// beginning is what a connection begins with that begins with b, all of which is still there.
+func beginning(t testing.TB, b []byte) (language, hello) {
+	t.Helper()
+	r := bufio.NewReaderSize(bytes.NewReader(b), maxHello)
+	l, h, err := sniff(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(r); err != nil || !bytes.Equal(rest, b) {
+		t.Fatalf("%d bytes are left, %v, want %d, no error", len(rest), err, len(b))
+	}
+	return l, h
+}
+
+// What goes wrong with the connection is no fault of the ClientHello.
+func TestHelloThatIsCutOff(t *testing.T) {
+	whole := clientHello(t, &tls.Config{ServerName: "good.test"})
+	r := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(whole[:20]), iotest.ErrReader(net.ErrClosed)), maxHello)
+	if l, _, err := sniff(r); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %d, %v, want net.ErrClosed", l, err)
 	}
 }
 
@@ -93,17 +119,17 @@ func FuzzHello(f *testing.F) {
 	f.Add(raw)
 	f.Add(split(raw, 7))
 	f.Add(addExtension(raw, extensionECH, []byte{0}))
+	f.Add(addExtension(raw, extensionECH, nil))
 	f.Add([]byte{22, 3, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := parseHello(b)
-		if err == nil && len(h.name) > len(b) {
-			t.Fatalf("h = %v, want an error or len(h.name) <= %v", h, len(b))
+		l, h := beginning(t, b)
+		if len(h.name) > len(b) {
+			t.Fatalf("h = %v, want len(h.name) <= %v", h, len(b))
 		}
 		// What is complete stays what it is, whatever follows.
-		if err == nil {
-			again, err := parseHello(append(bytes.Clone(b), b...))
-			if err != nil || again.name != h.name {
-				t.Fatalf("%v, then %v %v, want no error, name = %v", h, again, err, h.name)
+		if l == speaksTLS {
+			if again, more := beginning(t, append(bytes.Clone(b), b...)); again != l || more.name != h.name {
+				t.Fatalf("%d %v, then %d %v, want the same", l, h, again, more)
 			}
 		}
 	})
@@ -166,8 +192,11 @@ func FuzzSniff(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if l == speaksTLS || l == speaksBrokenTLS {
+			return
+		}
 		for i := range min(len(b), 64) {
-			early, _, more := identify(b[:i])
+			early, more := identify(b[:i])
 			if !more && early != l {
 				t.Fatalf("%q: %d at byte %d, %d in all", b, early, i, l)
 			}

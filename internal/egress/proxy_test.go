@@ -376,13 +376,14 @@ func TestOperatorsProxy(t *testing.T) {
 
 func TestHiddenNameOfECH(t *testing.T) {
 	raw := clientHello(t, &tls.Config{ServerName: "good.test"})
-	h, err := parseHello(raw)
-	if err != nil || h.name != "good.test" || h.ech {
-		t.Fatalf("%+v %v, want no error, name = \"good.test\", ech false", h, err)
+	if l, h := beginning(t, raw); l != speaksTLS || h.name != "good.test" || h.ech {
+		t.Fatalf("%d %+v, want %d, name = \"good.test\", ech false", l, h, speaksTLS)
 	}
 	withECH := addExtension(raw, extensionECH, []byte{0, 1, 2, 3})
-	if h, err = parseHello(withECH); err != nil || !h.ech {
-		t.Fatalf("%+v %v, want no error, ech true", h, err)
+	for _, body := range [][]byte{nil, {0, 1, 2, 3}, {1}} {
+		if l, h := beginning(t, addExtension(raw, extensionECH, body)); l != speaksTLS || !h.ech || h.name != "good.test" {
+			t.Fatalf("%d %+v, want %d, name = \"good.test\", ech true", l, h, speaksTLS)
+		}
 	}
 	r := newRig(t, "allow", []string{"good.test"}, nil)
 	r.name("good.test", public)

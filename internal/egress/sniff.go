@@ -3,9 +3,11 @@ package egress
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
+	"crypto/tls"
 	"errors"
 	"io"
+	"net"
+	"slices"
 )
 
 // A language is what a client's first bytes in a tunnel are.
@@ -30,10 +32,13 @@ func sniff(r *bufio.Reader) (language, hello, error) {
 		if n := r.Buffered(); n > len(b) {
 			b, _ = r.Peek(n)
 		}
-		l, h, more := identify(b)
+		if len(b) > 0 && b[0] == recordHandshake {
+			return sniffTLS(r)
+		}
+		l, more := identify(b)
 		switch {
 		case !more:
-			return l, h, nil
+			return l, hello{}, nil
 		case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
 			return opaqueUnless(b), hello{}, nil
 		case err != nil:
@@ -43,57 +48,44 @@ func sniff(r *bufio.Reader) (language, hello, error) {
 	}
 }
 
-// opaqueUnless judges what stayed incomplete: a truncated ClientHello or request is
-// what it began as, so that nothing passes for being unfinished or too long.
+// opaqueUnless judges what stayed incomplete: a truncated request is what it began as, so
+// that nothing passes for being unfinished or too long.
 func opaqueUnless(b []byte) language {
 	b = bytes.TrimLeft(b, "\r\n")
 	switch {
 	case len(b) == 0:
 		return silent
-	case b[0] == recordHandshake:
-		return speaksBrokenTLS
 	case b[0] == 4 || b[0] == socksVersion:
 		return opaque
 	}
 	return speaksHTTP
 }
 
-// identify returns the protocol of b, or that more bytes are needed to know it.
-func identify(b []byte) (l language, h hello, more bool) {
-	if len(b) == 0 {
-		return opaque, hello{}, true
-	}
-	switch b[0] {
-	case recordHandshake:
-		h, err := parseHello(b)
-		if errors.Is(err, errMore) {
-			return speaksTLS, hello{}, true
-		}
-		if err != nil {
-			return speaksBrokenTLS, hello{}, false
-		}
-		return speaksTLS, h, false
-	case 4, socksVersion:
+// identify returns the protocol of b, which is not TLS, or that more bytes are needed to know it.
+func identify(b []byte) (l language, more bool) {
+	switch {
+	case len(b) == 0:
+		return opaque, true
+	case b[0] == 4, b[0] == socksVersion:
 		return identifySocks(b)
 	}
-	l, more = identifyHTTP(b)
-	return l, hello{}, more
+	return identifyHTTP(b)
 }
 
 // identifySocks distinguishes a SOCKS4 request or a SOCKS5 greeting from other protocols
 // that begin with such a byte.
-func identifySocks(b []byte) (l language, h hello, more bool) {
+func identifySocks(b []byte) (l language, more bool) {
 	if len(b) < 3 {
-		return opaque, hello{}, true
+		return opaque, true
 	}
 	if b[0] == 4 && (b[1] == 1 || b[1] == 2) {
-		return speaksSocks, hello{}, false
+		return speaksSocks, false
 	}
 	// Of the methods that follow their number, the first is one that is known or private.
 	if b[0] == socksVersion && b[1] > 0 && (b[2] <= 9 || b[2] >= 0x80) {
-		return speaksSocks, hello{}, false
+		return speaksSocks, false
 	}
-	return opaque, hello{}, false
+	return opaque, false
 }
 
 // blanks are what lenient servers skip before a request and between its words.
@@ -149,169 +141,52 @@ type hello struct {
 	alpn []string // protocols offered
 }
 
-var (
-	errMore  = errors.New("the ClientHello is not complete yet")
-	errHello = errors.New("not a TLS ClientHello")
-)
-
 // Of TLS's registries.
 const (
-	recordHandshake  = 22
-	typeClientHello  = 1
-	extensionName    = 0
-	extensionALPN    = 16
-	extensionECH     = 0xfe0d
-	maxRecordPayload = 1 << 14
+	recordHandshake = 22
+	extensionECH    = 0xfe0d
 )
 
-// parseHello reads a ClientHello from the first bytes of a connection, which may be
-// split over several records. It fails with errMore when b ends too early.
-func parseHello(b []byte) (hello, error) {
-	message, err := joinRecords(b)
-	if err != nil {
-		return hello{}, err
+// errRead ends crypto/tls's handshake once it has read the ClientHello.
+var errRead = errors.New("the ClientHello was read")
+
+// sniffTLS has crypto/tls read a ClientHello. It takes none that is ambiguous, such as one with an extension
+// twice, of which the server may heed the other.
+func sniffTLS(r *bufio.Reader) (language, hello, error) {
+	l, h := speaksBrokenTLS, hello{}
+	read := func(info *tls.ClientHelloInfo) error {
+		l, h = speaksTLS, hello{info.ServerName, slices.Contains(info.Extensions, extensionECH), info.SupportedProtos}
+		return errRead
 	}
-	d := decoder{message}
-	d.bytes(2 + 32) // version, random
-	d.vector8()     // session
-	d.vector16()    // cipher suites
-	d.vector8()     // compression
-	var h hello
-	if len(d.b) == 0 && !d.failed() {
-		return h, nil // no extensions at all
+	look := &lookahead{r: r}
+	err := tls.Server(look, &tls.Config{
+		GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) { return nil, read(info) },
+		// It is asked first where the client offers that, and whatever follows.
+		GetEncryptedClientHelloKeys: func(info *tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) { return nil, read(info) },
+	}).Handshake()
+	if look.err != nil && errors.Is(err, look.err) && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+		return opaque, hello{}, err
 	}
-	extensions := decoder{d.vector16()}
-	if d.failed() || len(d.b) != 0 {
-		return hello{}, errHello
-	}
-	seen := map[uint16]bool{}
-	for len(extensions.b) > 0 {
-		kind := extensions.uint16()
-		body := decoder{extensions.vector16()}
-		if extensions.failed() || seen[kind] {
-			return hello{}, errHello // twice is ambiguous: the server may heed the other
-		}
-		seen[kind] = true
-		ok := true
-		switch kind {
-		case extensionName:
-			h.name, ok = parseServerName(&body)
-		case extensionALPN:
-			h.alpn, ok = parseALPN(&body)
-		case extensionECH:
-			h.ech = true
-		}
-		if !ok {
-			return hello{}, errHello
-		}
-	}
-	if extensions.failed() {
-		return hello{}, errHello
-	}
-	return h, nil
+	return l, h, nil
 }
 
-// joinRecords takes the ClientHello's body out of its records.
-func joinRecords(b []byte) ([]byte, error) {
-	var message []byte
-	for {
-		if len(b) < 5 {
-			if len(b) > 0 && b[0] != recordHandshake || len(b) > 1 && b[1] != 3 {
-				return nil, errHello
-			}
-			return nil, errMore
-		}
-		size := int(binary.BigEndian.Uint16(b[3:]))
-		if b[0] != recordHandshake || b[1] != 3 || size == 0 || size > maxRecordPayload {
-			return nil, errHello
-		}
-		have := b[5:]
-		whole := len(have) >= size
-		if whole {
-			have = have[:size]
-		}
-		message = append(message, have...)
-		if len(message) >= 4 {
-			want := 4 + int(message[1])<<16 + int(message[2])<<8 + int(message[3])
-			if message[0] != typeClientHello || want > maxHello {
-				return nil, errHello
-			}
-			if len(message) >= want {
-				return message[4:want], nil
-			}
-		} else if len(message) > 0 && message[0] != typeClientHello {
-			return nil, errHello
-		}
-		if !whole {
-			return nil, errMore
-		}
-		b = b[5+size:]
-	}
+// A lookahead is a connection that reads what is to come without taking it, and writes nothing.
+type lookahead struct {
+	net.Conn // nil: a handshake only reads and writes
+
+	r   *bufio.Reader
+	at  int // how much was read
+	err error
 }
 
-// parseServerName reads the extension's list, which holds one host name.
-func parseServerName(d *decoder) (string, bool) {
-	list := decoder{d.vector16()}
-	if d.failed() || len(d.b) != 0 {
-		return "", false
+func (l *lookahead) Read(p []byte) (int, error) {
+	if _, l.err = l.r.Peek(l.at + 1); l.err != nil {
+		return 0, l.err
 	}
-	kind := list.bytes(1)
-	name := list.vector16()
-	if list.failed() || len(list.b) != 0 || kind[0] != 0 || len(name) == 0 {
-		return "", false
-	}
-	return string(name), true
+	b, _ := l.r.Peek(l.r.Buffered())
+	n := copy(p, b[l.at:])
+	l.at += n
+	return n, nil
 }
 
-func parseALPN(d *decoder) ([]string, bool) {
-	list := decoder{d.vector16()}
-	if d.failed() || len(d.b) != 0 {
-		return nil, false
-	}
-	var names []string
-	for len(list.b) > 0 {
-		name := list.vector8()
-		if list.failed() || len(name) == 0 {
-			return nil, false
-		}
-		names = append(names, string(name))
-	}
-	return names, true
-}
-
-// A decoder takes TLS's vectors off b; after a failure b is nil and stays so.
-type decoder struct{ b []byte }
-
-func (d *decoder) failed() bool { return d.b == nil }
-
-func (d *decoder) bytes(n int) []byte {
-	if d.b == nil || len(d.b) < n {
-		d.b = nil
-		return nil
-	}
-	out := d.b[:n:n]
-	d.b = d.b[n:]
-	return out
-}
-
-func (d *decoder) uint16() uint16 {
-	if b := d.bytes(2); b != nil {
-		return binary.BigEndian.Uint16(b)
-	}
-	return 0
-}
-
-func (d *decoder) vector8() []byte {
-	if b := d.bytes(1); b != nil {
-		return d.bytes(int(b[0]))
-	}
-	return nil
-}
-
-func (d *decoder) vector16() []byte {
-	n := d.bytes(2)
-	if n == nil {
-		return nil
-	}
-	return d.bytes(int(binary.BigEndian.Uint16(n)))
-}
+func (l *lookahead) Write(p []byte) (int, error) { return len(p), nil }
