@@ -207,11 +207,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if cors(w, r) {
 		return
 	}
-	if isSigned(r) && r.Header.Get(sandboxHeader) == "" && s.ofHost(r) == nil {
-		answer(w, refusal(http.StatusBadRequest, "a signed URL needs the name of its sandbox: have the server serve names, with --ports-domain"))
-		return
-	}
 	p, err := s.place(r)
+	if s.isNameless(r) {
+		p, err = s.signedPlace(r)
+	}
 	switch {
 	case err != nil:
 		answer(w, err)

@@ -16,6 +16,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -63,6 +64,42 @@ func (s *Server) fileRoutes(mux *http.ServeMux) {
 	mux.Handle(filesystemconnect.NewFilesystemHandler(fileService{s}, connect.WithReadMaxBytes(maxMessage), connect.WithCompression("gzip", nil, nil)))
 }
 
+// isNameless reports whether only its signature tells which sandbox a request is for: a URL has no headers, and where SDKs use one for all sandboxes, no name either.
+func (s *Server) isNameless(r *http.Request) bool {
+	return isSigned(r) && r.Header.Get(sandboxHeader) == "" && s.ofHost(r) == nil
+}
+
+// maxSigned bounds the query of a nameless request, which is compared with all sandboxes.
+const maxSigned = 16 << 10
+
+// signedPlace is where a nameless request is for.
+func (s *Server) signedPlace(r *http.Request) (*place, error) {
+	if len(r.URL.RawQuery) > maxSigned {
+		return nil, refusal(http.StatusRequestURITooLong, fmt.Sprintf("the query of a signed URL has more than %d bytes", maxSigned))
+	}
+	q := r.URL.Query()
+	for _, id := range s.service.Held() {
+		if s.isSignature(q, r.Method, id) {
+			return &place{id, envdPort}, nil
+		}
+	}
+	return nil, refusal(http.StatusUnauthorized, "invalid signature")
+}
+
+// isSignature reports whether a query has a signature by a sandbox's token of what the request asks for. It may have expired.
+func (s *Server) isSignature(q url.Values, method, id string) bool {
+	operation := "read"
+	if method == http.MethodPost {
+		operation = "write"
+	}
+	text := strings.Join([]string{q.Get("path"), operation, q.Get("username"), s.accessToken(id)}, ":")
+	if q.Has("signature_expiration") {
+		text += ":" + q.Get("signature_expiration")
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hmac.Equal([]byte(q.Get("signature")), []byte("v1_"+base64.RawStdEncoding.EncodeToString(sum[:])))
+}
+
 // checkSignature fails for a request that has neither the sandbox's token nor, in its place, a signature of what it asks for.
 func (s *Server) checkSignature(r *http.Request, id string) error {
 	if !isSigned(r) {
@@ -74,16 +111,8 @@ func (s *Server) checkSignature(r *http.Request, id string) error {
 		}
 		return nil
 	}
-	q, operation := r.URL.Query(), "read"
-	if r.Method == http.MethodPost {
-		operation = "write"
-	}
-	text := strings.Join([]string{q.Get("path"), operation, q.Get("username"), s.accessToken(id)}, ":")
-	if q.Has("signature_expiration") {
-		text += ":" + q.Get("signature_expiration")
-	}
-	sum := sha256.Sum256([]byte(text))
-	if !hmac.Equal([]byte(q.Get("signature")), []byte("v1_"+base64.RawStdEncoding.EncodeToString(sum[:]))) {
+	q := r.URL.Query()
+	if !s.isSignature(q, r.Method, id) {
 		return refusal(http.StatusUnauthorized, "invalid signature")
 	}
 	if !q.Has("signature_expiration") {
@@ -156,7 +185,11 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, t *target) err
 	case !i.Mode.IsRegular():
 		return refusal(http.StatusBadRequest, fmt.Sprintf("path '%s' is not a regular file", valid(p)))
 	}
-	w.Header().Set("Content-Disposition", cmp.Or(mime.FormatMediaType("inline", map[string]string{"filename": name}), "inline"))
+	disposition, kind := "inline", mime.TypeByExtension(path.Ext(name))
+	if s.isNameless(r) { // at the console's origin, where nothing from inside is shown or a script
+		disposition, kind = "attachment", "application/octet-stream"
+	}
+	w.Header().Set("Content-Disposition", cmp.Or(mime.FormatMediaType(disposition, map[string]string{"filename": name}), disposition))
 	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:") // a page from inside is shown, but does nothing
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	var head bytes.Buffer
@@ -167,7 +200,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, t *target) err
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", cmp.Or(mime.TypeByExtension(path.Ext(name)), http.DetectContentType(head.Bytes())))
+	w.Header().Set("Content-Type", cmp.Or(kind, http.DetectContentType(head.Bytes())))
 	if i.Size == 0 && head.Len() > 0 { // what a file of such a file system has is known when it is read
 		begun := &beginner{w: w}
 		_, err := t.sandbox.ReadFileTo(ctx, p, begun)

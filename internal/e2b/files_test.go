@@ -246,9 +246,11 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestSignatures: a signature counts for what it was made for and until it expires, where there is no token.
+// TestSignatures: a signature counts for what it was made for and until it expires, where there is no token, with and without the name of its sandbox.
 func TestSignatures(t *testing.T) {
-	b := serve(t).open(llmsandbox.Options{})
+	h := serve(t)
+	b := h.open(llmsandbox.Options{})
+	h.open(llmsandbox.Options{}).write("f.txt", "of another")
 	b.write("f.txt", "content")
 	token := b.server.accessToken(b.sandbox.ID())
 	sign := func(parts ...string) string {
@@ -277,7 +279,7 @@ func TestSignatures(t *testing.T) {
 		{"with the token", "GET", "f.txt", "", "x", "", token, 200, "content"},
 		{"with a wrong token", "GET", "f.txt", "", sign("f.txt", "read", "", token), "", "x", 401, `{"code":401,"message":"the header X-Access-Token is not the sandbox's token"}`},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		ask := func(t *testing.T, host string) {
 			q := url.Values{"path": {test.path}, "signature": {test.signature}}
 			if test.user != "" {
 				q.Set("username", test.user)
@@ -289,7 +291,7 @@ func TestSignatures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Host = envd + "-" + outerID(b.sandbox.ID()) + ".sandboxes.test"
+			r.Host = host
 			r.Header.Set("Content-Type", "application/octet-stream")
 			if test.token != "" {
 				r.Header.Set(tokenHeader, test.token)
@@ -303,6 +305,24 @@ func TestSignatures(t *testing.T) {
 			if diff := cmp.Diff(fmt.Sprint(test.status, test.body), fmt.Sprint(res.StatusCode, string(text))); err != nil || diff != "" {
 				t.Errorf("error %v, -want +got: %s", err, diff)
 			}
-		})
+			// Nothing at the server's own name is for a browser to show or run.
+			if got := res.Header.Get("Content-Disposition"); test.method == http.MethodGet && res.StatusCode == http.StatusOK && strings.HasPrefix(got, "attachment") != (host == "") {
+				t.Errorf("Content-Disposition %q for a request to the name %q", got, host)
+			}
+		}
+		t.Run(test.name, func(t *testing.T) { ask(t, envd+"-"+outerID(b.sandbox.ID())+".sandboxes.test") })
+		if test.token == "" {
+			t.Run(test.name+" without a name", func(t *testing.T) { ask(t, "") })
+		}
 	}
+	t.Run("too long", func(t *testing.T) {
+		res, err := http.Get(b.url + "/files?signature=x&path=" + strings.Repeat("a", maxSigned)) //nolint:noctx // it is answered at once
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close() //nolint:errcheck // nothing is read
+		if res.StatusCode != http.StatusRequestURITooLong {
+			t.Errorf("status %d, want 414", res.StatusCode)
+		}
+	})
 }

@@ -351,6 +351,13 @@ func (s *Service) Owner(ctx context.Context, id string, look bool) (project stri
 	return "", notFound(id)
 }
 
+// Held are the ids of the sandboxes that the service holds, of all projects.
+func (s *Service) Held() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.handles))
+}
+
 func (s *Service) get(ctx context.Context, project, id string) (*handle, error) {
 	if !strings.HasPrefix(id, idPrefix(project)) {
 		return nil, notFound(id) // before anything is looked up, so that it takes as long for one that there is as for another
