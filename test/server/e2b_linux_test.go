@@ -2,33 +2,59 @@ package server
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 )
 
-// TestE2BSDK has the SDKs of E2B, as their registry has them, go through their main flows.
-func TestE2BSDK(t *testing.T) {
+// An sdkUser is where a test has an SDK of E2B, with the scripts that use it.
+type sdkUser struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+// newSDK starts a server for an SDK. Arguments are those of the server.
+func newSDK(t *testing.T) *sdkUser {
+	t.Helper()
 	s := newMachine(t).start("--e2b", "--ttl", "20m", "--max-ttl", "20m")
 	key := s.makeKey("--e2b", "sdk")
-	scripts, err := filepath.Abs("testdata/e2b")
-	if err != nil {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/e2b")); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	return &sdkUser{t, dir, append(os.Environ(), "E2B_API_URL="+s.address, "E2B_SANDBOX_URL="+s.address, "E2B_API_KEY="+key)}
+}
+
+// run runs a program to its end: a relative one with a slash is in the SDK's directory.
+func (s *sdkUser) run(program string, args ...string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Minute)
 	defer cancel()
-	do := func(program string, args ...string) {
-		t.Helper()
-		cmd := exec.CommandContext(ctx, program, args...)
-		cmd.Dir = dir
-		cmd.Env = append(cmd.Environ(), "E2B_API_URL="+s.address, "E2B_SANDBOX_URL="+s.address, "E2B_API_KEY="+key)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", filepath.Base(program), err, out)
-		}
+	if filepath.Base(program) != program {
+		program = filepath.Join(s.dir, program)
 	}
-	do("python3", "-m", "venv", "venv")
-	do(filepath.Join(dir, "venv/bin/pip"), "install", "--quiet", "--disable-pip-version-check", "e2b==2.63.0", "e2b-code-interpreter==2.11.5")
-	do(filepath.Join(dir, "venv/bin/python"), filepath.Join(scripts, "sdk.py"))
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = s.dir, s.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("%s: %v: %s", filepath.Base(program), err, out)
+	}
+}
+
+// TestE2BPython has the SDKs of E2B for Python, as their registry has them, go through their main flows.
+func TestE2BPython(t *testing.T) {
+	s := newSDK(t)
+	s.run("python3", "-m", "venv", "venv")
+	s.run("venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "e2b==2.63.0", "e2b-code-interpreter==2.11.5")
+	s.run("venv/bin/python", "sdk.py")
+}
+
+// TestE2BTypeScript has those for TypeScript do so, with the Node.js that was installed with them: a distribution's may be too old.
+func TestE2BTypeScript(t *testing.T) {
+	s := newSDK(t)
+	s.run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	s.run("node_modules/node-linux-"+map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]+"/bin/node", "sdk.mjs")
 }
