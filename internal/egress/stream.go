@@ -44,26 +44,13 @@ func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
 // A stream is a connection out of a sandbox.
 type stream struct {
 	countedConn
-	total     *counts // of all of them
 	onClose   func()
 	closeOnce sync.Once
 }
 
-// newStream calls onClose, which must not block, when the stream is closed.
+// newStream also counts in total, and calls onClose, which must not block, when the stream is closed.
 func newStream(conn net.Conn, total *counts, onClose func()) *stream {
-	return &stream{countedConn: countedConn{conn, &counts{}}, total: total, onClose: onClose}
-}
-
-func (s *stream) Read(p []byte) (int, error) {
-	n, err := s.countedConn.Read(p)
-	s.total.sent.Add(int64(n))
-	return n, err
-}
-
-func (s *stream) Write(p []byte) (int, error) {
-	n, err := s.countedConn.Write(p)
-	s.total.received.Add(int64(n))
-	return n, err
+	return &stream{countedConn: countedConn{&countedConn{conn, total}, &counts{}}, onClose: onClose}
 }
 
 func (s *stream) Close() error {

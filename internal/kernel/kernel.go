@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
+	"github.com/llmsandbox/llmsandbox/internal/bounded"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
@@ -262,7 +263,7 @@ const maxFirstOutput = 4 << 10
 // ready waits until the driver says that it is.
 func (k *Kernel) ready(ctx context.Context, d *driver) error {
 	defer d.process.Busy()()
-	var output firstOutput
+	output := bounded.Writer{Most: maxFirstOutput}
 	d.err.Begin(d.process.Tag.Mark, &output)
 	defer d.err.End()
 	select {
@@ -277,7 +278,7 @@ func (k *Kernel) ready(ctx context.Context, d *driver) error {
 		if err := d.unknown(); err != nil {
 			return err
 		}
-		text := strings.TrimSpace(string(output))
+		text := strings.TrimSpace(string(output.Kept))
 		if text != "" {
 			text = ": " + text
 		}
@@ -291,14 +292,6 @@ func (k *Kernel) describe(version, flavor string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.info.Version, k.info.Flavor = version, flavor
-}
-
-// firstOutput keeps the first bytes that are written to it.
-type firstOutput []byte
-
-func (o *firstOutput) Write(p []byte) (int, error) {
-	*o = append(*o, p[:min(len(p), maxFirstOutput-len(*o))]...)
-	return len(p), nil
 }
 
 // Restart ends the kernel's process, with the cell that runs and all that cells have
