@@ -245,17 +245,19 @@ func ownCookies(r *http.Request) string {
 	return strings.Join(own, "; ")
 }
 
-// A shareRequest also has the name by which the server was asked, for the port of the address.
+// A shareRequest is for an address, which has the port by which the server was asked.
 type shareRequest struct {
 	ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 	Body apitypes.NewShare
-
-	host string
+	asked
 }
 
+// asked is of a request that has the name by which its client calls the server.
+type asked struct{ host string }
+
 // Resolve implements huma.Resolver.
-func (r *shareRequest) Resolve(ctx huma.Context) []error {
-	r.host = ctx.Host()
+func (a *asked) Resolve(ctx huma.Context) []error {
+	a.host = ctx.Host()
 	return nil
 }
 

@@ -339,10 +339,6 @@ func (s *Server) identify(ctx context.Context, key string) (context.Context, err
 	return context.WithValue(ctx, callerKey{}, caller), nil
 }
 
-// Handler serves the API, for servers that the caller runs. It relies on http.LocalAddrContextKey, which net/http sets, to tell what came over the
-// loopback. The caller's server should bound the time of headers, and must not bound the time of a response, which can be a stream.
-func (s *Server) Handler() http.Handler { return s.handler }
-
 // Check opens a sandbox and closes it again. Its error is why the server could serve nothing.
 func (s *Server) Check(ctx context.Context) error { return s.service.Check(ctx) }
 

@@ -71,14 +71,7 @@ func sandboxOf(ctx huma.Context) string {
 type newURL struct {
 	ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 	Body apitypes.NewURL
-
-	host string // of the server, as the client calls it
-}
-
-// Resolve implements huma.Resolver.
-func (u *newURL) Resolve(ctx huma.Context) []error {
-	u.host = ctx.Host()
-	return nil
+	asked
 }
 
 // A signedUpload is a request whose body is the content of a file.
