@@ -18,8 +18,6 @@ type pattern struct {
 	re func() *regexp.Regexp
 	// needs are texts one of which is in every match; none: that is not known.
 	needs []string
-	// oneLine reports whether matches lie within a line and depend on that line alone.
-	oneLine bool
 }
 
 func newPattern(p *Pattern) (pattern, error) {
@@ -40,42 +38,7 @@ func newPattern(p *Pattern) (pattern, error) {
 		return none, errors.New("it is too large: write shorter repetitions")
 	}
 	compile := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(p.Pattern) }) // it was parsed and compiled above
-	return pattern{p, compile, needs(tree), oneLine(tree)}, nil
-}
-
-// find finds all matches in a text: where that can be, only in lines that have what every
-// match needs.
-func (p pattern) find(text []byte) (found [][]int) {
-	if !p.oneLine || len(p.needs) == 0 {
-		return p.re().FindAllIndex(text, -1)
-	}
-	start := 0
-	for line := range bytes.Lines(text) {
-		if slices.ContainsFunc(p.needs, func(n string) bool { return bytes.Contains(line, []byte(n)) }) {
-			for _, m := range p.re().FindAllIndex(line, -1) {
-				found = append(found, []int{start + m[0], start + m[1]})
-			}
-		}
-		start += len(line)
-	}
-	return found
-}
-
-// oneLine reports whether an expression matches no newline and no end of the text.
-func oneLine(re *syntax.Regexp) bool {
-	switch re.Op {
-	case syntax.OpAnyChar, syntax.OpBeginText, syntax.OpEndText, syntax.OpBeginLine, syntax.OpEndLine:
-		return false
-	case syntax.OpLiteral:
-		return !slices.Contains(re.Rune, '\n')
-	case syntax.OpCharClass:
-		for i := 0; i+1 < len(re.Rune); i += 2 {
-			if re.Rune[i] <= '\n' && '\n' <= re.Rune[i+1] {
-				return false
-			}
-		}
-	}
-	return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !oneLine(sub) })
+	return pattern{p, compile, needs(tree)}, nil
 }
 
 // shortest is how many characters a match has at least.

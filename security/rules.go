@@ -146,7 +146,7 @@ func (t *texts) inCode(p pattern) []language.Span {
 	for pass := 1; ; pass++ {
 		t.Look()
 		var covered []language.Literal
-		for _, m := range p.find(text.bytes) {
+		for _, m := range p.re().FindAllIndex(text.bytes, -1) {
 			if l, in := t.literal(text.pieceAt(m[0]), m[0]); in && pass < maxPasses {
 				covered = append(covered, l)
 				continue
@@ -203,7 +203,7 @@ func (t text) without(m *language.Meter, literals []language.Literal) text {
 
 // inHidden finds matches in the names that have no place of their own.
 func (t *texts) inHidden(p pattern) (found []language.Span) {
-	for _, m := range p.find(t.hidden.bytes) {
+	for _, m := range p.re().FindAllIndex(t.hidden.bytes, -1) {
 		found = append(found, t.hidden.span(m[0], m[1]))
 	}
 	return found
