@@ -60,6 +60,10 @@ var (
 	ErrImageNotFound = backend.ErrImageNotFound
 	// ErrImageInvalid: the image is damaged or refused.
 	ErrImageInvalid = backend.ErrImageInvalid
+	// ErrImageExists: a server's project has an image of that name already.
+	ErrImageExists = errors.New("image exists")
+	// ErrImageInUse: a server's project has a sandbox of the image.
+	ErrImageInUse = errors.New("image in use")
 	// ErrVolumeNotFound: there is no volume of that name.
 	ErrVolumeNotFound = backend.ErrVolumeNotFound
 	// ErrVolumeExists: there is a volume of that name already.

@@ -60,7 +60,8 @@ func (c *Client) RevokeKey(ctx context.Context, id string) error {
 type Quotas struct {
 	Sandboxes    Quota
 	Memory, Disk Quota // of its sandboxes' limits together, in bytes
-	Volumes      Quota // both are 0 where projects have none
+	// Both of Volumes, and of Images, are 0 where projects have none.
+	Volumes, Images Quota
 	// CPU, in milliseconds, and Sent, in bytes over the sandboxes' networks, are of the day that ends at Tomorrow, in UTC. Once one is used up, the project
 	// begins nothing more until then. Tomorrow is zero where the server does not count them.
 	CPU, Sent Quota
@@ -80,6 +81,9 @@ func (c *Client) Quotas(ctx context.Context) (Quotas, error) {
 	out := Quotas{Sandboxes: Quota(q.Sandboxes), Memory: Quota(q.Memory), Disk: Quota(q.Disk), Rate: q.Rate}
 	if q.Volumes != nil {
 		out.Volumes = Quota(*q.Volumes)
+	}
+	if q.Images != nil {
+		out.Images = Quota(*q.Images)
 	}
 	if q.Today != nil {
 		out.CPU, out.Sent, out.Tomorrow = Quota(q.Today.CPU), Quota(q.Today.Sent), q.Today.Ends

@@ -25,7 +25,7 @@ type AuditEvent struct {
 	// of an attempt why it was refused, or ok.
 	Status  int
 	Outcome string
-	// Detail is of an attempt the protocol, the host and port as the program named them, and what went through, of a volume its name, of a key its name and id; else empty.
+	// Detail is of an attempt the protocol, the host and port as the program named them, and what went through, of a volume or image its name, of a key its name and id; else empty.
 	Detail string
 }
 

@@ -20,6 +20,9 @@ func (s *Server) quotaRoutes() {
 		if q.Volumes.Most > 0 {
 			out.Volumes = new(quota(q.Volumes))
 		}
+		if q.Images.Most > 0 {
+			out.Images = new(quota(q.Images))
+		}
 		if !q.Tomorrow.IsZero() {
 			out.Today = &apitypes.Today{CPU: quota(q.CPU), Sent: quota(q.Sent), Ends: q.Tomorrow}
 		}

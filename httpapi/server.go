@@ -75,6 +75,10 @@ type Config struct {
 	MaxMemory, MaxDisk int64
 	// MaxVolumes is how many volumes a project may have; 0: projects have none. What is in them is bounded by the file system that they are on only.
 	MaxVolumes int
+	// MaxImages is how many images a project may have of its sandboxes; 0: projects have none. They are kept in ImageDir, each with at most the disk limit of its
+	// sandbox beside what that was opened from. They need the local backend, and exclude Replicas.
+	MaxImages int
+	ImageDir  string
 	// Usage, where it is set, keeps what projects use. What is counted is written soon after, some of it at a time.
 	Usage metering.Store
 	// MaxDayCPU is how much CPU time a project may use in a day, in UTC, and MaxDaySent how many bytes its sandboxes may send over their networks. A project
@@ -276,7 +280,7 @@ func New(config *Config) (*Server, error) {
 	s.relay = s.newRelay(replica)
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
-		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, Usage: cfg.Usage, MaxDayCPU: cfg.MaxDayCPU, MaxDaySent: cfg.MaxDaySent, MaxRuns: cfg.MaxRuns, Memory: cfg.Memory, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
+		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, MaxImages: cfg.MaxImages, ImageDir: cfg.ImageDir, Usage: cfg.Usage, MaxDayCPU: cfg.MaxDayCPU, MaxDaySent: cfg.MaxDaySent, MaxRuns: cfg.MaxRuns, Memory: cfg.Memory, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
 		Hooks: hooks, Records: cfg.Records, Replica: replica, Ended: s.processEnded,
 	})
 	if err != nil {

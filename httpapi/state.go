@@ -19,6 +19,7 @@ func (s *Server) routes() {
 	s.fileRoutes()
 	s.archiveRoutes()
 	s.volumeRoutes()
+	s.imageRoutes()
 	s.watchRoutes()
 	s.signedRoutes()
 	s.kernelRoutes()

@@ -28,6 +28,8 @@ var Kinds = []Kind{
 	{llmsandbox.ErrToolchain, http.StatusUnprocessableEntity, "toolchain"},
 	{llmsandbox.ErrEnvironmentNotFound, http.StatusUnprocessableEntity, "environment_not_found"},
 	{llmsandbox.ErrTemplateNotFound, http.StatusUnprocessableEntity, "template_not_found"},
+	{llmsandbox.ErrImageExists, http.StatusConflict, "image_exists"},
+	{llmsandbox.ErrImageInUse, http.StatusConflict, "image_in_use"},
 	{llmsandbox.ErrVolumeNotFound, http.StatusNotFound, "volume_not_found"},
 	{llmsandbox.ErrVolumeExists, http.StatusConflict, "volume_exists"},
 	{llmsandbox.ErrVolumeInUse, http.StatusConflict, "volume_in_use"},

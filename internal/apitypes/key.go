@@ -37,6 +37,7 @@ type Quotas struct {
 	Memory    Quota  `json:"memory_bytes" doc:"Of its sandboxes' limits together"`
 	Disk      Quota  `json:"disk_bytes" doc:"Of its sandboxes' limits together"`
 	Volumes   *Quota `json:"volumes,omitempty" doc:"Left out where projects have none"`
+	Images    *Quota `json:"images,omitempty" doc:"Left out where projects have none"`
 	Today     *Today `json:"today,omitempty" doc:"Left out where the server does not count what projects use"`
 	Rate      int    `json:"requests_per_second,omitempty" doc:"The most of each key; left out where nothing bounds it"`
 }

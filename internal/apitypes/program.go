@@ -28,7 +28,7 @@ type Program struct {
 // A OneShot is a program that has a sandbox of its own.
 type OneShot struct {
 	Program
-	Image       string        `json:"image,omitempty" doc:"One that the operator allows; the server's own where it is left out" maxLength:"512"`
+	Image       string        `json:"image,omitempty" doc:"One that the operator allows, or project: and the name of one of the project; the server's own where it is left out" maxLength:"512"`
 	Environment string        `json:"environment,omitempty" maxLength:"64" doc:"Name of a Python environment of the server" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$"`
 	Limits      SandboxLimits `json:"limits,omitempty"`
 	Network     *Network      `json:"network,omitempty" doc:"Nothing where it is left out"`

@@ -10,7 +10,7 @@ import (
 type NewSandbox struct {
 	Template    string            `json:"template,omitempty" doc:"Name of a template of the server, from which it has what is left out here" maxLength:"40" pattern:"^[a-z0-9-]+$"`
 	Language    string            `json:"language,omitempty" doc:"Name or alias; python where it is left out" maxLength:"64" example:"python"`
-	Image       string            `json:"image,omitempty" doc:"One that the operator allows; the server's own where it is left out" maxLength:"512"`
+	Image       string            `json:"image,omitempty" doc:"One that the operator allows, or project: and the name of one of the project; the server's own where it is left out" maxLength:"512"`
 	Lifetime    float64           `json:"lifetime_seconds,omitempty" doc:"After how long it ends, whatever runs in it; the operator's default where it is left out" minimum:"0" example:"3600"`
 	Idle        float64           `json:"idle_timeout_seconds,omitempty" doc:"After how long without use it ends; never where it is left out" minimum:"0"`
 	Labels      map[string]string `json:"labels,omitempty" maxProperties:"64" doc:"Kept with the sandbox"`

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -73,6 +74,7 @@ type serveFlags struct {
 	ttl, maxTTL  string
 	maxSandboxes int
 	maxVolumes   int
+	maxImages    int
 	maxMemory    string
 	maxDisk      string
 	maxDayCPU    string
@@ -109,6 +111,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.maxTTL, "max-ttl", "24h", "longest lifetime of a sandbox: `DURATION`")
 	set.IntVar(&f.maxSandboxes, "max-sandboxes", 64, "`NUMBER` of sandboxes that a project can have at the same time")
 	set.IntVar(&f.maxVolumes, "max-volumes", 0, "`NUMBER` of volumes that a project can have, whose size the server does not limit (default: none)")
+	set.IntVar(&f.maxImages, "max-images", 0, "`NUMBER` of images of its sandboxes that a project can have (default: none)")
 	set.StringVar(&f.maxMemory, "project-memory", "", "memory limit of all sandboxes of a project together: `SIZE` such as 16g (default: none)")
 	set.StringVar(&f.maxDisk, "project-disk", "", "disk limit of all sandboxes of a project together: `SIZE` such as 64g (default: none)")
 	set.StringVar(&f.maxDayCPU, "project-cpu-per-day", "", "CPU time that a project can use in a day of UTC: `DURATION` such as 10h (default: no limit)")
@@ -144,6 +147,13 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	}
 	defer db.Close() //nolint:errcheck // nothing is written at the end
 	db.KeepAudit(keep)
+	if f.maxImages > 0 {
+		dir, err := f.state.dir()
+		if err != nil {
+			return err
+		}
+		cfg.ImageDir = filepath.Join(dir, serverImages)
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
@@ -218,7 +228,7 @@ func notifyReady() error {
 func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	cfg := httpapi.Config{
 		Version: version, Console: true, MCP: true, E2B: f.e2b, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins, PortsDomain: f.portsDomain,
-		MaxSandboxes: f.maxSandboxes, MaxVolumes: f.maxVolumes, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Zygote: f.zygote, Log: log,
+		MaxSandboxes: f.maxSandboxes, MaxVolumes: f.maxVolumes, MaxImages: f.maxImages, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Zygote: f.zygote, Log: log,
 	}
 	if f.place.Backend == localName {
 		cfg.Memory = availableMemory
@@ -227,7 +237,7 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 		cfg.Warm = -1 // zero is the default there
 	}
 	err := cmp.Or(
-		atLeast(number{"warm", f.warm, 0}, number{"max-sandboxes", f.maxSandboxes, 1}, number{"max-volumes", f.maxVolumes, 0}, number{"max-runs", f.maxRuns, 1}, number{"max-requests-per-second", f.maxRate, 0}),
+		atLeast(number{"warm", f.warm, 0}, number{"max-sandboxes", f.maxSandboxes, 1}, number{"max-volumes", f.maxVolumes, 0}, number{"max-images", f.maxImages, 0}, number{"max-runs", f.maxRuns, 1}, number{"max-requests-per-second", f.maxRate, 0}),
 		f.checkServer(f.zygote),
 	)
 	switch {

@@ -24,6 +24,8 @@ const (
 	serverDir = "server"
 	// serverDatabase is the file of the database in the directory of a server.
 	serverDatabase = "server.db"
+	// serverImages is the directory of projects' images there.
+	serverImages = "images"
 )
 
 // serverState says where a server keeps what outlives it. The command that serves and those for its keys

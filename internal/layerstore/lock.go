@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 )
 
 // errBusy means that another process has the lock.
 var errBusy = errors.New("in use")
+
+// Lock waits for the lock file at path, which it makes if it is not there, or for the end of ctx. Closing it lets go of it.
+func Lock(ctx context.Context, path string) (io.Closer, error) { return waitLock(ctx, path) }
 
 // waitLock waits for the lock file at path, or for the end of ctx. Waiting for a lock
 // cannot be given up: when ctx ends first, a goroutine stays until it has the lock and

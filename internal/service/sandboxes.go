@@ -29,6 +29,8 @@ const (
 	outputLabel  = labelPrefix + "output"
 	// artifactsLabel has its creator's artifactOptions, where there are any.
 	artifactsLabel = labelPrefix + "artifacts"
+	// imageLabel is the image that a request has named, where that is one of the project.
+	imageLabel = labelPrefix + "image"
 )
 
 // A handle is an open sandbox. It is kept open between requests, since to attach takes longer than many of them.
@@ -98,7 +100,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	}
 	sb, err := llmsandbox.Open(ctx, &o)
 	if err != nil {
-		err = asAsked(project, err)
+		err = s.notOpened(project, err)
 		if s.cfg.Replica != nil {
 			err = errors.Join(err, s.forget(project, o.ID, s.cfg.Replica.ID))
 		}
@@ -123,7 +125,14 @@ func checkLabels(labels map[string]string) error {
 
 // complete gives options of a project what the operator has set.
 func (s *Service) complete(project string, o llmsandbox.Options) (llmsandbox.Options, error) {
+	image := o.Image
+	if isOwn(image) {
+		o.Image = ""
+	}
 	if err := s.cfg.bound(&o); err != nil {
+		return o, err
+	}
+	if err := s.boundOwnImage(project, image, &o); err != nil {
 		return o, err
 	}
 	volumes, err := s.cfg.boundVolumes(project, o.Volumes)
@@ -139,6 +148,9 @@ func (s *Service) complete(project string, o llmsandbox.Options) (llmsandbox.Opt
 	own.Environment = cmp.Or(o.Environment, own.Environment)
 	own.Volumes = slices.Concat(own.Volumes, volumes)
 	own.Env, own.Labels = both(own.Env, o.Env), both(own.Labels, o.Labels)
+	if isOwn(image) {
+		own.Labels[imageLabel] = image
+	}
 	own.Artifacts, own.Sudo, own.User, own.Workdir = o.Artifacts, o.Sudo, cmp.Or(o.User, own.User), cmp.Or(o.Workdir, own.Workdir)
 	if len(o.Imports) > 0 {
 		own.Imports = o.Imports
@@ -208,11 +220,11 @@ func (c *Config) quota(list []backend.Info) error {
 // A Quota is what a project has of something, and what it may have: 0 where nothing bounds it.
 type Quota struct{ Used, Most int64 }
 
-// Quotas are those of a project. Memory and Disk are of its sandboxes' limits together; projects that may have no Volumes have none. CPU, in milliseconds,
+// Quotas are those of a project. Memory and Disk are of its sandboxes' limits together; projects that may have no Volumes or Images have none. CPU, in milliseconds,
 // and Sent, in bytes, are of the day that ends at Tomorrow, which is zero where they are not counted.
 type Quotas struct {
-	Sandboxes, Memory, Disk, Volumes, CPU, Sent Quota
-	Tomorrow                                    time.Time
+	Sandboxes, Memory, Disk, Volumes, Images, CPU, Sent Quota
+	Tomorrow                                            time.Time
 }
 
 // Quotas tells what a project has.
@@ -234,6 +246,13 @@ func (s *Service) Quotas(ctx context.Context, project string) (Quotas, error) {
 			return Quotas{}, err
 		}
 		q.Volumes.Used = int64(len(volumes))
+	}
+	if s.images != nil {
+		list, err := s.images.List(project)
+		if err != nil {
+			return Quotas{}, err
+		}
+		q.Images = Quota{int64(len(list)), int64(s.cfg.MaxImages)}
 	}
 	if s.usage != nil {
 		s.usage.settle(project)
@@ -434,6 +453,7 @@ func of(project string, all []backend.Info) []backend.Info {
 	var own []backend.Info
 	for _, i := range all {
 		if i.Labels[projectLabel] == project && strings.HasPrefix(i.ID, idPrefix(project)) {
+			i.Image = cmp.Or(i.Labels[imageLabel], i.Image)
 			own = append(own, i)
 		}
 	}
@@ -555,7 +575,7 @@ func (s *Service) Waiting() int { return s.queue.Waiting() }
 // Acquire returns a sandbox of a project that has not been used, for one program. It goes with all that is in it when it is released. Where the options ask for
 // what the sandboxes that are kept ready have, it is one of these.
 func (s *Service) Acquire(ctx context.Context, project string, o llmsandbox.Options) (sb *llmsandbox.Sandbox, release func(), err error) {
-	plain := o.Limits == (llmsandbox.Limits{}) && o.Network.Mode == "" && len(o.Network.Allow) == 0 && len(o.Env) == 0 && len(o.Volumes) == 0 && !o.Resettable
+	plain := o.Limits == (llmsandbox.Limits{}) && o.Network.Mode == "" && len(o.Network.Allow) == 0 && len(o.Env) == 0 && len(o.Volumes) == 0 && !o.Resettable && !isOwn(o.Image)
 	if o, err = s.complete(project, o); err != nil {
 		return nil, nil, err
 	}
@@ -570,7 +590,7 @@ func (s *Service) Acquire(ctx context.Context, project string, o llmsandbox.Opti
 		return lease.Sandbox(), func() { s.usage.end(m, true); lease.Release() }, nil
 	}
 	if sb, err = llmsandbox.Open(ctx, &o); err != nil {
-		return nil, nil, asAsked(project, err)
+		return nil, nil, s.notOpened(project, err)
 	}
 	m := s.usage.begin(&meter{counters: sb, project: project, once: true, known: true})
 	return sb, func() {

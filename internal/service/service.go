@@ -24,6 +24,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/flight"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/replicas"
+	"github.com/llmsandbox/llmsandbox/internal/service/images"
 	"github.com/llmsandbox/llmsandbox/internal/sessions"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
@@ -66,6 +67,10 @@ type Config struct {
 	MaxMemory, MaxDisk int64
 	// MaxVolumes is how many volumes a project may have; 0: projects have none. What is in them is bounded by nothing.
 	MaxVolumes int
+	// MaxImages is how many images a project may have of its sandboxes; 0: projects have none. They are kept in ImageDir. Sandbox.Backend must be the local one:
+	// no other removes what was unpacked of them. Each has at most the disk limit of its sandbox, beside what that was opened from.
+	MaxImages int
+	ImageDir  string
 	// Usage keeps what projects use; nil: that is neither counted nor bounded.
 	Usage metering.Store
 	// MaxDayCPU and MaxDaySent are how much CPU time a project may use and how many bytes its sandboxes may send over their networks in a day, in UTC: a
@@ -103,7 +108,7 @@ func (c Config) resolve() (Config, error) {
 	if o.Language != "" || len(o.Libraries) > 0 || o.ID != "" || o.Lifetime != 0 || o.Supervisor != nil || o.Progress != nil {
 		return c, fmt.Errorf("service: Config.Sandbox: %w: Language, Libraries, ID, Lifetime, Supervisor and Progress are chosen for each sandbox", llmsandbox.ErrInvalid)
 	}
-	if c.MaxLifetime < 0 || c.DefaultLifetime < 0 || c.MaxSandboxes < 0 || c.MaxMemory < 0 || c.MaxDisk < 0 || c.MaxVolumes < 0 || c.MaxDayCPU < 0 || c.MaxDaySent < 0 || c.MaxRuns < 0 || c.Patience < 0 {
+	if c.MaxLifetime < 0 || c.DefaultLifetime < 0 || c.MaxSandboxes < 0 || c.MaxMemory < 0 || c.MaxDisk < 0 || c.MaxVolumes < 0 || c.MaxImages < 0 || c.MaxDayCPU < 0 || c.MaxDaySent < 0 || c.MaxRuns < 0 || c.Patience < 0 {
 		return c, fmt.Errorf("service: Config: %w: a bound is negative; leave it zero for the default", llmsandbox.ErrInvalid)
 	}
 	if c.Usage == nil && (c.MaxDayCPU > 0 || c.MaxDaySent > 0) {
@@ -158,6 +163,7 @@ type Service struct {
 	warm    *pool.Pool
 	records database.Records
 	usage   *usage
+	images  *images.Store      // nil: projects have none
 	stop    context.CancelFunc // ends what is done without a request
 
 	memoryUnknown sync.Once
@@ -190,6 +196,9 @@ func New(config *Config) (*Service, error) {
 		watching: map[chan listing]struct{}{}, changes: make(chan struct{}, 1)}
 	if s.records == nil {
 		s.records = &memory{}
+	}
+	if s.images, err = cfg.images(); err != nil {
+		return nil, err
 	}
 	ready := cfg.Sandbox
 	ready.Network, ready.Secrets, ready.Limits.Timeout = llmsandbox.Network{}, nil, cfg.timeout

@@ -572,7 +572,7 @@ func TestKernelIsShared(t *testing.T) {
 // TestPage types what docs/server.md shows, in its order and in one shell.
 func TestPage(t *testing.T) {
 	m := newMachine(t)
-	s := m.start("--max-volumes", "4")
+	s := m.start("--max-volumes", "4", "--max-images", "4")
 	page, err := os.ReadFile("../../docs/server.md")
 	if err != nil {
 		t.Fatal(err)
@@ -599,7 +599,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s\n%s", err, out, script)
 	}
-	for _, want := range []string{`"stdout":"42\n"`, `"labels":{"user":"anna"}`, `"stdout":"a,1\n\n"`, "data.csv\\n", `"value":{"text/plain":"21"}`, "event: stdout\n", `"typed\n"`, `"state":"ended"`, `3\n"`, "event: result", `"files":1`, "project/main.py\n", `"stdout":"1,2\n\n"`, "data/a.csv\n", s.address + "/v1/signed/", "dashboard  builds", "lsb_"} {
+	for _, want := range []string{`"stdout":"42\n"`, `"labels":{"user":"anna"}`, `"stdout":"a,1\n\n"`, "data.csv\\n", `"value":{"text/plain":"21"}`, "event: stdout\n", `"typed\n"`, `"state":"ended"`, `3\n"`, "event: result", `"files":1`, "project/main.py\n", `"stdout":"1,2\n\n"`, "data/a.csv\n", `"stdout":"prepared\n"`, `"name":"tools:1"`, s.address + "/v1/signed/", "dashboard  builds", "lsb_"} {
 		if !bytes.Contains(out, []byte(want)) {
 			t.Errorf("no %s in\n%s", want, out)
 		}
@@ -632,7 +632,7 @@ func TestRefuses(t *testing.T) {
 func TestSchemathesis(t *testing.T) {
 	m := newMachine(t)
 	m.env = append(m.env, "PIP_INDEX_URL=http://127.0.0.1:9/", "PIP_RETRIES=0") // nobody is asked for libraries that are made up
-	s := m.start("--max-sandboxes", "8", "--max-volumes", "4", "--timeout", "5s", "--ttl", "20m", "--max-ttl", "20m")
+	s := m.start("--max-sandboxes", "8", "--max-volumes", "4", "--max-images", "4", "--timeout", "5s", "--ttl", "20m", "--max-ttl", "20m")
 	defer func() { // what it has made
 		var list struct{ Sandboxes []struct{ ID string } }
 		if _, body := s.ask(s.key, http.MethodGet, "/v1/sandboxes", ""); json.Unmarshal([]byte(body), &list) != nil {
