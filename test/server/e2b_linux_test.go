@@ -2,19 +2,23 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
 
 // An sdkUser is where a test has an SDK of E2B, with the scripts that use it.
 type sdkUser struct {
-	t   *testing.T
-	dir string
-	env []string
+	t      *testing.T
+	server *server
+	dir    string
+	env    []string
 }
 
 // newSDK starts a server for an SDK. Arguments are those of the server.
@@ -26,7 +30,7 @@ func newSDK(t *testing.T) *sdkUser {
 	if err := os.CopyFS(dir, os.DirFS("testdata/e2b")); err != nil {
 		t.Fatal(err)
 	}
-	return &sdkUser{t, dir, append(os.Environ(), "E2B_API_URL="+s.address, "E2B_SANDBOX_URL="+s.address, "E2B_API_KEY="+key)}
+	return &sdkUser{t, s, dir, append(os.Environ(), "E2B_API_URL="+s.address, "E2B_SANDBOX_URL="+s.address, "E2B_API_KEY="+key)}
 }
 
 // run runs a program to its end: a relative one with a slash is in the SDK's directory.
@@ -50,6 +54,34 @@ func TestE2BPython(t *testing.T) {
 	s.run("python3", "-m", "venv", "venv")
 	s.run("venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "e2b==2.63.0", "e2b-code-interpreter==2.11.5")
 	s.run("venv/bin/python", "sdk.py")
+
+	const size = 64 << 20
+	s.server.peakMemory() // of what came before
+	before := s.server.peakMemory()
+	s.run("venv/bin/python", "large.py", strconv.Itoa(size))
+	if grown := s.server.peakMemory() - before; grown > size/2 {
+		t.Errorf("the server took %d MiB more for files of %d MiB, want that they stream through", grown>>20, size>>20)
+	}
+}
+
+// peakMemory is the most memory that the server has had since the last call, in bytes.
+func (s *server) peakMemory() int {
+	s.t.Helper()
+	proc := fmt.Sprintf("/proc/%d/", s.cmd.Process.Pid)
+	text, err := os.ReadFile(proc + "status")
+	if err == nil {
+		err = os.WriteFile(proc+"clear_refs", []byte("5"), 0) // begins anew, from what it has now
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, peak, _ := strings.Cut(string(text), "VmHWM:")
+	peak, _, _ = strings.Cut(peak, "kB")
+	kib, err := strconv.Atoi(strings.TrimSpace(peak))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return kib << 10
 }
 
 // TestE2BTypeScript has those for TypeScript do so, with the Node.js that was installed with them: a distribution's may be too old.
