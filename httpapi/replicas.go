@@ -93,7 +93,7 @@ func (r *relay) close() {
 	}
 }
 
-// forward sends requests for what another server has there: sandboxes, and clients of MCP. Who calls for a sandbox is known by then, and
+// forward sends requests for what another server has there: sandboxes, artifacts of results, and clients of MCP. Who calls for a sandbox is known by then, and
 // finds nothing of other projects; the other server asks again.
 func (s *Server) forward(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -121,6 +121,10 @@ func (s *Server) elsewhere(r *http.Request) (at string, lives context.Context, e
 	}
 	if r.URL.Path == mcpPath {
 		at, lives = s.relay.member.By(r.Header.Get("Mcp-Session-Id"))
+		return at, lives, nil
+	}
+	if ref, ok := strings.CutPrefix(r.URL.Path, artifactsPath); ok {
+		at, lives = s.relay.member.By(ref)
 		return at, lives, nil
 	}
 	rest, ok := strings.CutPrefix(r.URL.Path, "/v1/sandboxes/")

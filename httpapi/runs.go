@@ -19,7 +19,6 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/artifact"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 	"github.com/llmsandbox/llmsandbox/security"
@@ -41,27 +40,27 @@ func (file) Schema(huma.Registry) *huma.Schema {
 
 // A result has the JSON form of llmsandbox.Result.
 type result struct {
-	Status           llmsandbox.Status   `json:"status" enum:"ok,error,timeout,out_of_memory,output_limit,killed,refused,setup_failed,lost" doc:"What became of the program, as it was observed"`
-	ExitCode         int                 `json:"exit_code,omitempty" doc:"Left out where none was observed"`
-	Signal           string              `json:"signal,omitempty" doc:"What ended it" example:"SIGSEGV"`
-	Stdout           string              `json:"stdout" doc:"Bytes that are not UTF-8 are U+FFFD"`
-	Stderr           string              `json:"stderr"`
-	StdoutTruncated  bool                `json:"stdout_truncated"`
-	StderrTruncated  bool                `json:"stderr_truncated"`
-	DurationMS       float64             `json:"duration_ms"`
-	CPUMS            float64             `json:"cpu_ms"`
-	PeakMemory       int64               `json:"peak_memory_bytes" doc:"Of the largest process; 0 where it is not known"`
-	SandboxID        string              `json:"sandbox_id"`
-	Backend          string              `json:"backend"`
-	Language         string              `json:"language"`
-	Artifacts        []artifact.Artifact `json:"artifacts" nullable:"false" doc:"Plots, tables and files that the program made"`
-	ArtifactsDropped []string            `json:"artifacts_dropped,omitempty"`
-	Reason           string              `json:"reason,omitempty" doc:"Why there is no ordinary outcome"`
-	Network          []map[string]any    `json:"network,omitempty" doc:"Its attempts to reach something"`
-	NetworkDropped   int                 `json:"network_dropped,omitempty"`
-	Findings         []security.Finding  `json:"findings,omitempty" doc:"What the policy names in the code"`
-	Hints            []llmsandbox.Hint   `json:"hints,omitempty" doc:"What may help a program that failed"`
-	NotEnforced      []string            `json:"not_enforced,omitempty" doc:"Controls that this server does not enforce"`
+	Status           llmsandbox.Status  `json:"status" enum:"ok,error,timeout,out_of_memory,output_limit,killed,refused,setup_failed,lost" doc:"What became of the program, as it was observed"`
+	ExitCode         int                `json:"exit_code,omitempty" doc:"Left out where none was observed"`
+	Signal           string             `json:"signal,omitempty" doc:"What ended it" example:"SIGSEGV"`
+	Stdout           string             `json:"stdout" doc:"Bytes that are not UTF-8 are U+FFFD"`
+	Stderr           string             `json:"stderr"`
+	StdoutTruncated  bool               `json:"stdout_truncated"`
+	StderrTruncated  bool               `json:"stderr_truncated"`
+	DurationMS       float64            `json:"duration_ms"`
+	CPUMS            float64            `json:"cpu_ms"`
+	PeakMemory       int64              `json:"peak_memory_bytes" doc:"Of the largest process; 0 where it is not known"`
+	SandboxID        string             `json:"sandbox_id"`
+	Backend          string             `json:"backend"`
+	Language         string             `json:"language"`
+	Artifacts        []resultArtifact   `json:"artifacts" nullable:"false" doc:"Plots, tables and files that the program made"`
+	ArtifactsDropped []string           `json:"artifacts_dropped,omitempty"`
+	Reason           string             `json:"reason,omitempty" doc:"Why there is no ordinary outcome"`
+	Network          []map[string]any   `json:"network,omitempty" doc:"Its attempts to reach something"`
+	NetworkDropped   int                `json:"network_dropped,omitempty"`
+	Findings         []security.Finding `json:"findings,omitempty" doc:"What the policy names in the code"`
+	Hints            []llmsandbox.Hint  `json:"hints,omitempty" doc:"What may help a program that failed"`
+	NotEnforced      []string           `json:"not_enforced,omitempty" doc:"Controls that this server does not enforce"`
 }
 
 const eventStream = "text/event-stream"
@@ -115,7 +114,8 @@ func (s *Server) runRoutes() {
 		}
 		return s.respond(wantsEvents(in.Accept), func() { release(); leave() }, func(ctx context.Context, stdout, stderr io.Writer) (ending, error) {
 			opts.Stdout, opts.Stderr = stdout, stderr
-			return ofProgram(sb.Run(ctx, b.Code, opts))
+			end, err := ofProgram(sb.Run(ctx, b.Code, opts))
+			return s.referring(ctx, b.Artifacts, end, err)
 		}), nil
 	}))
 	runs(register(s, operation{
@@ -130,7 +130,7 @@ func (s *Server) runRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		return s.inSandbox(ctx, in.ID, wantsEvents(in.Accept), func(ctx context.Context, sb *llmsandbox.Sandbox, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
+		return s.inSandbox(ctx, in.ID, wantsEvents(in.Accept), in.Body.Artifacts, func(ctx context.Context, sb *llmsandbox.Sandbox, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
 			opts.Stdout, opts.Stderr = stdout, stderr
 			return sb.Run(ctx, in.Body.Code, opts)
 		})
@@ -152,7 +152,7 @@ func (s *Server) runRoutes() {
 			return nil, err
 		}
 		opts := &llmsandbox.ExecOptions{Env: c.Env, Dir: c.Dir, Stdin: input(c.Stdin), Timeout: timeout}
-		return s.inSandbox(ctx, in.ID, wantsEvents(in.Accept), func(ctx context.Context, sb *llmsandbox.Sandbox, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
+		return s.inSandbox(ctx, in.ID, wantsEvents(in.Accept), "", func(ctx context.Context, sb *llmsandbox.Sandbox, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
 			opts.Stdout, opts.Stderr = stdout, stderr
 			if c.Shell != "" {
 				return sb.Shell(ctx, c.Shell, opts)
@@ -187,8 +187,8 @@ func input(text string) io.Reader {
 	return strings.NewReader(text)
 }
 
-// inSandbox runs something in a sandbox of the caller.
-func (s *Server) inSandbox(ctx context.Context, id string, events bool, run func(context.Context, *llmsandbox.Sandbox, io.Writer, io.Writer) (*llmsandbox.Result, error)) (*huma.StreamResponse, error) {
+// inSandbox runs something in a sandbox of the caller. artifacts is how the request wants them.
+func (s *Server) inSandbox(ctx context.Context, id string, events bool, artifacts string, run func(context.Context, *llmsandbox.Sandbox, io.Writer, io.Writer) (*llmsandbox.Result, error)) (*huma.StreamResponse, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -199,7 +199,8 @@ func (s *Server) inSandbox(ctx context.Context, id string, events bool, run func
 		return nil, err
 	}
 	return s.respond(events, leave, func(ctx context.Context, stdout, stderr io.Writer) (ending, error) {
-		return ofProgram(run(ctx, sb, stdout, stderr))
+		end, err := ofProgram(run(ctx, sb, stdout, stderr))
+		return s.referring(ctx, artifacts, end, err)
 	}), nil
 }
 

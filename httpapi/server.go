@@ -200,13 +200,14 @@ type Server struct {
 	sealer  sealer
 	handler http.Handler
 
-	stopping context.Context // ends when requests that have no end of their own are to end
-	stop     context.CancelFunc
-	sessions *sessions
-	issuer   *issuer // nil: nobody logs in with one
-	relay    *relay  // nil: the server is alone
-	sockets  *sockets
-	rates    rates
+	stopping  context.Context // ends when requests that have no end of their own are to end
+	stop      context.CancelFunc
+	sessions  *sessions
+	issuer    *issuer // nil: nobody logs in with one
+	relay     *relay  // nil: the server is alone
+	sockets   *sockets
+	rates     rates
+	artifacts artifacts
 
 	tools    *mcp.Server // nil: there is no /mcp
 	sdks     *e2b.Server // nil: E2B's SDKs are not served
@@ -278,6 +279,7 @@ func New(config *Config) (*Server, error) {
 		return nil, err
 	}
 	s.relay = s.newRelay(replica)
+	s.artifacts.newName = s.newName
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
 		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, MaxImages: cfg.MaxImages, ImageDir: cfg.ImageDir, Usage: cfg.Usage, MaxDayCPU: cfg.MaxDayCPU, MaxDaySent: cfg.MaxDaySent, MaxRuns: cfg.MaxRuns, Memory: cfg.Memory, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,

@@ -16,6 +16,7 @@ import (
 func (s *Server) routes() {
 	s.sandboxRoutes()
 	s.runRoutes()
+	s.artifactRoutes()
 	s.fileRoutes()
 	s.archiveRoutes()
 	s.volumeRoutes()

@@ -23,6 +23,7 @@ type Program struct {
 	Dir       string            `json:"dir,omitempty" maxLength:"4096" doc:"Its working directory, relative to the sandbox's"`
 	Libraries []string          `json:"libraries,omitempty" maxItems:"128" doc:"Installed first" example:"[\"numpy\"]"`
 	Timeout   float64           `json:"timeout_seconds,omitempty" minimum:"0" doc:"Wall time, its compilation included; the sandbox's where it is left out" example:"60"`
+	Artifacts string            `json:"artifacts,omitempty" enum:"inline,reference" doc:"inline: the result has their content; reference: it has paths to fetch it from, for ten minutes, as far as the server has room" example:"inline"`
 }
 
 // A OneShot is a program that has a sandbox of its own.

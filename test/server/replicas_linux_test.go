@@ -207,6 +207,14 @@ func (s *server) throughTheOther(id string, holder *server) {
 	if status, body := s.ask(s.key, http.MethodDelete, serving, ""); status != http.StatusNoContent {
 		s.t.Errorf("kill what serves: %d %s, want 204", status, body)
 	}
+	status, body := holder.ask(s.key, http.MethodPost, "/v1/run", `{"language": "bash", "code": "echo drawn >artifacts/a.txt", "artifacts": "reference"}`)
+	var ran struct{ Artifacts []struct{ Path string } }
+	if err := json.Unmarshal([]byte(body), &ran); err != nil || status != http.StatusOK || len(ran.Artifacts) != 1 {
+		s.t.Fatalf("%d %s, %v: want a result with an artifact", status, body, err)
+	}
+	if status, body := s.ask(s.key, http.MethodGet, ran.Artifacts[0].Path, ""); status != http.StatusOK || body != "drawn\n" {
+		s.t.Errorf("an artifact of the other server: %d %q, want it", status, body)
+	}
 	told := func(at *server, session, body string) (string, string) {
 		s.t.Helper()
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.address+"/mcp", strings.NewReader(body))
