@@ -58,7 +58,7 @@ Exit codes: 0 if nothing is refused, 126 if something is, 125 if the check itsel
 	set := cmd.Flags()
 	set.StringVar(&f.policy, "policy", "", "check against this `POLICY`: a built-in name, or a YAML or JSON file")
 	set.StringVarP(&f.lang, "lang", "l", "", "`LANGUAGE` of the code (default: from the file, otherwise python)")
-	registerLanguageFile(set, new([]string))
+	registerLanguageFile(set)
 	set.StringArrayVar(&f.libraries, "lib", nil, "also check this `LIBRARY`, as if installed with run --lib (repeatable)")
 	set.BoolVar(&f.json, "json", false, "print the findings as one JSON object")
 	set.BoolVar(&f.sarif, "sarif", false, "print the findings as SARIF 2.1.0, for code hosts and editors")

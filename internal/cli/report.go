@@ -69,7 +69,7 @@ func (f *runFlags) fail(ctx context.Context, err error) error {
 }
 
 func (f *runFlags) printJSON(res *llmsandbox.Result, code int) error {
-	if err := writeResult(os.Stdout, *res, f.textError, f.capabilities, f.waiting); err != nil {
+	if err := writeResult(os.Stdout, *res, f.textError, f.capabilities); err != nil {
 		return err
 	}
 	return exitCode(code)
@@ -253,7 +253,7 @@ func writeValid(b *strings.Builder, text string) {
 // writeResult writes a result as JSON, with its capabilities if they are asked for.
 // encoding/json has no way to write lone surrogates, so
 // the output goes where a text was that nothing else can contain.
-func writeResult(w io.Writer, res llmsandbox.Result, mode string, capabilities bool, run *warmRun) error {
+func writeResult(w io.Writer, res llmsandbox.Result, mode string, capabilities bool) error {
 	var put []string
 	for _, s := range []*string{&res.Stdout, &res.Stderr} {
 		literal, err := textLiteral(*s, mode)
@@ -273,9 +273,6 @@ func writeResult(w io.Writer, res llmsandbox.Result, mode string, capabilities b
 			return err
 		}
 		text = slices.Concat(text[:len(text)-1], []byte(`,"capabilities":`), more, []byte("}"))
-	}
-	if run != nil {
-		text = fmt.Appendf(text[:len(text)-1], `,"warm":%t}`, run.claimed != nil)
 	}
 	var out strings.Builder
 	if err := encodeJSON(&out, json.RawMessage(text)); err != nil {

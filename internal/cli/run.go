@@ -40,7 +40,6 @@ type runFlags struct {
 	raw          bool
 	tty          bool
 	keep         bool
-	warm         int
 	ttl          string
 	textError    string
 	children     bool
@@ -53,7 +52,6 @@ type runFlags struct {
 	lines        codeLines // of the code, for what a policy finds in it
 	hints        hinted
 	fromScript   bool
-	waiting      *warmRun
 	metadata     *python.Metadata // of the script; nil: it does not count
 }
 
@@ -77,9 +75,7 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 			return nil // checked in run, where --code is known
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := f.fail(cmd.Context(), f.run(cmd, args))
-			f.waiting.next(cmd.Context()) // all has been written
-			return err
+			return f.fail(cmd.Context(), f.run(cmd, args))
 		},
 	}
 	set := cmd.Flags()
@@ -102,8 +98,6 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 	set.StringVar(&f.stdin, "stdin", "", "read the program's standard input from `FILE` (default: standard input of this command)")
 	set.BoolVar(&f.json, "json", false, "print the result as one JSON object instead of the program's output")
 	set.BoolVar(&f.capabilities, "capabilities", false, "with --json, include what was enforced and how")
-	set.IntVar(&f.warm, "warm", 0, "keep 1 sandbox, or `NUMBER`, ready for the next run like it")
-	set.Lookup("warm").NoOptDefVal = "1"
 	set.BoolVar(&f.keep, "keep", false, "keep the sandbox after the run and print its ID on stderr")
 	set.StringVar(&f.ttl, "ttl", "", "lifetime of a kept sandbox: `DURATION` or 'unlimited' (default 1h)")
 	set.StringVar(&f.textError, "text-errors", "replace", "how --json shows bytes that are not UTF-8: `MODE` as in Python's errors=")
@@ -154,9 +148,6 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	opts.Args = args
-	if f.waiting, err = f.planWarm(cmd.Flags(), sandboxOpts); err != nil {
-		return err
-	}
 	stdin, closeStdin, err := f.input(src.fromStdin)
 	if err != nil {
 		return err
@@ -250,7 +241,7 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 
 // makesWorkdir reports whether the working directory is one that the sandbox is opened with. Else it is to be there.
 func (f *runFlags) makesWorkdir(o *llmsandbox.Options) bool {
-	return f.warm == 0 && f.place.Backend == localName && path.IsAbs(f.workdir) && (o.WritableRoot || o.Image == "") &&
+	return f.place.Backend == localName && path.IsAbs(f.workdir) && (o.WritableRoot || o.Image == "") &&
 		hostmount.CheckWorkdir(path.Clean(f.workdir), o.Mounts) == nil && hostmount.CheckVolumes(o.Volumes, nil, nil, path.Clean(f.workdir)) == nil
 }
 
@@ -311,9 +302,6 @@ func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
 }
 
 func (f *runFlags) open(ctx context.Context, src source, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
-	if sb, err := f.waiting.open(ctx, o); sb != nil || err != nil {
-		return sb, err
-	}
 	if !f.keep {
 		if len(src.notebooks) == 0 {
 			ctx = layers.ForProgram(ctx, src.code, src.files)

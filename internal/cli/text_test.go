@@ -40,7 +40,7 @@ func FuzzTextLiteral(f *testing.F) {
 		for _, mode := range []string{textReplace, textIgnore, textBackslash, textSurrogateEscape} {
 			var out strings.Builder
 			var back struct{ Stdout, Stderr string }
-			if err := writeResult(&out, llmsandbox.Result{Stdout: s, Stderr: "x"}, mode, false, nil); err != nil {
+			if err := writeResult(&out, llmsandbox.Result{Stdout: s, Stderr: "x"}, mode, false); err != nil {
 				t.Fatalf("%s of %q: %v", mode, s, err)
 			}
 			if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back.Stderr != "x" {
