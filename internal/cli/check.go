@@ -94,7 +94,7 @@ func (f *checkFlags) check(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	report, err := checkAll(ctx, checker, programs, notebooks, nil)
+	report, err := checkAll(ctx, checker, programs, notebooks)
 	if err != nil {
 		return err
 	}
@@ -129,11 +129,9 @@ func (f *checkFlags) programs(ctx context.Context, args []string) (programs []se
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, n := range src.notebooks {
-			n.name = arg
-			notebooks = append(notebooks, n)
-		}
-		if len(src.notebooks) > 0 {
+		if src.notebook != nil {
+			src.notebook.name = arg
+			notebooks = append(notebooks, *src.notebook)
 			continue
 		}
 		programs = append(programs, security.Program{Language: cmp.Or(f.lang, src.lang, llmsandbox.DefaultLanguage), Name: arg, Code: []byte(src.code)})
@@ -160,8 +158,8 @@ func (f *checkFlags) programs(ctx context.Context, args []string) (programs []se
 	return programs, notebooks, nil
 }
 
-// checkAll is one report on all programs and notebooks. The libraries go with the first notebook.
-func checkAll(ctx context.Context, checker *security.Checker, programs []security.Program, notebooks []notebookFile, libraries []string) (security.Report, error) {
+// checkAll is one report on all programs and notebooks.
+func checkAll(ctx context.Context, checker *security.Checker, programs []security.Program, notebooks []notebookFile) (security.Report, error) {
 	var reports []security.Report
 	for _, p := range programs {
 		r, err := checker.CheckProgram(ctx, p)
@@ -171,11 +169,11 @@ func checkAll(ctx context.Context, checker *security.Checker, programs []securit
 		reports = append(reports, r)
 	}
 	for _, n := range notebooks {
-		r, err := n.check(ctx, checker, libraries)
+		r, err := n.check(ctx, checker, nil)
 		if err != nil {
 			return r, err
 		}
-		reports, libraries = append(reports, r), nil
+		reports = append(reports, r)
 	}
 	sum := reports[0]
 	for _, r := range reports[1:] {

@@ -41,7 +41,6 @@ type runFlags struct {
 	tty          bool
 	keep         bool
 	ttl          string
-	textError    string
 	children     bool
 	commit       string
 	overwrite    string
@@ -62,9 +61,9 @@ func newRunCommand() *cobra.Command {
 		Short: "Run code in a fresh sandbox",
 		Long: `Run code in a fresh sandbox and pass on its input, output and exit code.
 
-The code is a file, a notebook (.ipynb), a directory with a main file such as main.py or
-with notebooks, standard input (-), or the text of --code. Flags go before FILE: everything
-after it is passed to the program.
+The code is a file, a notebook (.ipynb), a directory with a main file such as main.py,
+standard input (-), or the text of --code. Flags go before FILE: everything after it is
+passed to the program.
 
 Exit codes: the program's own, 124 timeout, 125 llmsandbox itself failed, 126 refused by a
 policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended by signal N.`,
@@ -100,7 +99,6 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 	set.BoolVar(&f.capabilities, "capabilities", false, "with --json, include what was enforced and how")
 	set.BoolVar(&f.keep, "keep", false, "keep the sandbox after the run and print its ID on stderr")
 	set.StringVar(&f.ttl, "ttl", "", "lifetime of a kept sandbox: `DURATION` or 'unlimited' (default 1h)")
-	set.StringVar(&f.textError, "text-errors", "replace", "how --json shows bytes that are not UTF-8: `MODE` as in Python's errors=")
 	set.BoolVar(&f.children, "keep-children", false, "with --keep, leave background processes running")
 	set.StringVar(&f.commit, "commit", "", "create an image with this `TAG`, or local file, from the sandbox if the run succeeds")
 	overwriteFlag(set, &f.overwrite)
@@ -228,9 +226,6 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 			return nil, none, fmt.Errorf("--out: %w", err)
 		}
 	}
-	if err := checkTextErrors(f.textError); err != nil {
-		return nil, none, err
-	}
 	if f.makesWorkdir(&o) {
 		o.Workdir = path.Clean(f.workdir)
 	}
@@ -267,8 +262,8 @@ func (f *runFlags) check(ctx context.Context, src source) ([]security.Finding, *
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(src.notebooks) > 0 {
-		return f.checkNotebooks(ctx, policy, src.notebooks)
+	if src.notebook != nil {
+		return f.checkNotebook(ctx, policy, src.notebook)
 	}
 	program := security.Program{Language: lang.Name, Name: src.name, Code: []byte(src.code), Files: src.files, Libraries: f.libraries.libraries}
 	f.lines = linesOf(program)
@@ -303,7 +298,7 @@ func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
 
 func (f *runFlags) open(ctx context.Context, src source, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
 	if !f.keep {
-		if len(src.notebooks) == 0 {
+		if src.notebook == nil {
 			ctx = layers.ForProgram(ctx, src.code, src.files)
 		}
 		sb, err := llmsandbox.Open(ctx, &o)
@@ -354,8 +349,8 @@ func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, 
 }
 
 func (f *runFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, src source, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
-	if len(src.notebooks) > 0 {
-		return f.notebooks(ctx, sb, src, opts.Stdout, opts.Stderr)
+	if src.notebook != nil {
+		return f.runNotebook(ctx, sb, src.notebook, opts.Stdout, opts.Stderr)
 	}
 	if f.tty {
 		return inTerminal(ctx, func(size *llmsandbox.WinSize) (*llmsandbox.Process, error) {
