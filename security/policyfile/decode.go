@@ -200,27 +200,27 @@ func Format(p security.Policy) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the policy: %w", err)
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	r := newReader(data)
+	root, err := r.value(0)
+	if err != nil {
 		return nil, fmt.Errorf("write the policy: %w", err)
 	}
-	restyle(&doc)
+	shorten(root)
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
-	if err := enc.Encode(&doc); err != nil {
+	if err := enc.Encode(root); err != nil {
 		return nil, fmt.Errorf("write the policy: %w", err)
 	}
 	return out.Bytes(), nil
 }
 
-// restyle has JSON written as people write YAML, with lists of plain values on one line.
-func restyle(n *yaml.Node) {
-	n.Style = 0
+// shorten puts lists of plain values on one line.
+func shorten(n *yaml.Node) {
 	plain := n.Kind == yaml.SequenceNode
 	for _, member := range n.Content {
 		plain = plain && member.Kind == yaml.ScalarNode
-		restyle(member)
+		shorten(member)
 	}
 	if plain {
 		n.Style = yaml.FlowStyle

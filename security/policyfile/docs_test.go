@@ -18,7 +18,8 @@ func TestDocumentation(t *testing.T) {
 	doc := string(data)
 	found := 0
 	for _, m := range regexp.MustCompile("(?s)```(yaml|json)\n(.*?)```").FindAllStringSubmatch(doc, -1) {
-		p, err := Parse([]byte(m[2]))
+		parse := map[string]func([]byte) (security.Policy, error){"yaml": ParseYAML, "json": ParseJSON}[m[1]]
+		p, err := parse([]byte(m[2]))
 		if err == nil {
 			_, err = security.Compile(p)
 		}

@@ -17,12 +17,12 @@ var seeds = []string{
 
 // A policy that is read says the same when it is written and read again; everything else
 // is an Error.
-func FuzzParse(f *testing.F) {
+func fuzz(f *testing.F, parse func([]byte) (security.Policy, error)) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := Parse(data)
+		p, err := parse(data)
 		var e *Error
 		if err != nil {
 			if !errors.As(err, &e) || !errors.Is(err, security.ErrPolicy) || e.Error() == "" {
@@ -40,7 +40,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse(text)
+		again, err := ParseYAML(text)
 		if err != nil {
 			t.Fatalf("%v in %s", err, text)
 		}
@@ -51,3 +51,7 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseYAML(f *testing.F) { fuzz(f, ParseYAML) }
+
+func FuzzParseJSON(f *testing.F) { fuzz(f, ParseJSON) }

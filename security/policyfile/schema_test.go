@@ -46,14 +46,14 @@ func TestEveryPresetIsAValidFile(t *testing.T) {
 		if err := resolved.Validate(v); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got, err := Parse(text); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := ParseYAML(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is read back as another one: %v, want no error, got %v", name, err, want)
 		}
 		data, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Parse(data); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := ParseJSON(data); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is read back from JSON as another one: %v, want no error, got %v", name, err, want)
 		}
 	}
@@ -147,7 +147,7 @@ func TestExtendsAddsToAPreset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Parse([]byte("restricted_modules:\n- name: numpy\n  severity: LOW\nname: mine\nseverity_threshold: medium\nextends: production\n"))
+	p, err := ParseYAML([]byte("restricted_modules:\n- name: numpy\n  severity: LOW\nname: mine\nseverity_threshold: medium\nextends: production\n"))
 	if err != nil || p.Name != "mine" || p.Description != "" || p.Threshold != security.Medium || p.Computed != base.Computed ||
 		len(p.Modules) != len(base.Modules)+1 || len(p.Names) != len(base.Names) || p.Modules[len(base.Modules)].Name != "numpy" {
 		t.Errorf("got %q %v %v, %v, want no error, Name = \"mine\", Description empty, Threshold = Medium, Computed = %v, len(p.Modules) = %v, len(p.Names) = %v, Name = \"numpy\"", p.Name, p.Threshold, p.Computed, err, base.Computed, len(base.Modules)+1, len(base.Names))
