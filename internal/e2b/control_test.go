@@ -273,7 +273,7 @@ func TestPlaces(t *testing.T) {
 		{"8000-" + id + ".sandboxes.test", "", "", nil, false},
 		{"x.sandboxes.test", "", "", nil, false},
 	} {
-		r := &http.Request{Host: c.host, Header: http.Header{}}
+		r := &http.Request{Host: c.host, Header: http.Header{}, URL: &url.URL{Path: "/health"}}
 		if c.id != "" {
 			r.Header.Set(sandboxHeader, c.id)
 		}

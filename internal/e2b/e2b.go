@@ -111,20 +111,25 @@ func (s *Server) Close() {
 
 // Takes reports whether a request is one of this protocol.
 func (s *Server) Takes(r *http.Request) bool {
-	if r.Header.Get(sandboxHeader) != "" || s.ofHost(r) != nil || isSigned(r) {
+	if r.Header.Get(sandboxHeader) != "" || r.Header.Get(tokenHeader) != "" || s.ofHost(r) != nil || isSigned(r) {
 		return true
-	}
-	first, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if first == "v2" || first == "v3" {
-		first, _, _ = strings.Cut(rest, "/")
 	}
 	// The console has pages at some of these paths, which browsers ask for without a key.
 	page := r.Method == http.MethodGet || r.Method == http.MethodHead
-	return controlled[first] && (!page || r.Header.Get("X-Api-Key") != "" || r.Header.Get("Authorization") != "")
+	return isControl(r) && (!page || r.Header.Get("X-Api-Key") != "" || r.Header.Get("Authorization") != "")
 }
 
 // controlled are what paths of the control plane begin with.
 var controlled = map[string]bool{"sandboxes": true, "templates": true, "snapshots": true, "volumes": true, "secrets": true, "default-templates": true}
+
+// isControl reports whether a request's path is one of the control plane.
+func isControl(r *http.Request) bool {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if first == "v2" || first == "v3" {
+		first, _, _ = strings.Cut(rest, "/")
+	}
+	return controlled[first]
+}
 
 const (
 	sandboxHeader = "E2b-Sandbox-Id"
@@ -171,6 +176,8 @@ func (s *Server) place(r *http.Request) (*place, error) {
 		return nil, refusal(http.StatusBadRequest, "the header "+portHeader+" is no port")
 	case named != nil && *named != *p:
 		return nil, refusal(http.StatusBadRequest, "the name and the headers are for different sandboxes or ports")
+	case named == nil && p.port == envdPort && isControl(r): // older SDKs say to the control plane, too, which sandbox it is about
+		return named, nil
 	}
 	return p, nil
 }
@@ -209,9 +216,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p, err := s.place(r)
 	if s.isNameless(r) {
-		p, err = s.signedPlace(r)
+		p, err = s.namelessPlace(r)
 	}
 	switch {
+	case errors.Is(err, llmsandbox.ErrNotFound):
+		s.answerGone(w, r, "", err)
+		return
 	case err != nil:
 		answer(w, err)
 		return

@@ -193,6 +193,9 @@ func TestSandboxIsReached(t *testing.T) {
 		status                      int
 		says                        string
 	}{
+		"control plane":  {id: id, port: "49983", path: "/sandboxes/" + id, status: http.StatusUnauthorized, says: "X-API-KEY"},
+		"token alone":    {token: token, path: "/health", status: http.StatusNoContent},
+		"unknown token":  {token: token[1:] + "0", path: "/health", status: http.StatusBadGateway, says: `"message":"The sandbox was not found"`},
 		"health":         {id: id, port: "49983", path: "/health", status: http.StatusNoContent},
 		"older id":       {id: id + "-client", path: "/health", status: http.StatusNoContent},
 		"name":           {host: "49983-" + id + ".sandboxes.test", path: "/health", status: http.StatusNoContent},

@@ -64,26 +64,30 @@ func (s *Server) fileRoutes(mux *http.ServeMux) {
 	mux.Handle(filesystemconnect.NewFilesystemHandler(fileService{s}, connect.WithReadMaxBytes(maxMessage), connect.WithCompression("gzip", nil, nil)))
 }
 
-// isNameless reports whether only its signature tells which sandbox a request is for: a URL has no headers, and where SDKs use one for all sandboxes, no name either.
+// isNameless reports whether only its signature or token tells which sandbox a request is for. A URL has no headers, and where SDKs use one for all
+// sandboxes, no name either; older ones leave out the headers after they have connected to a sandbox.
 func (s *Server) isNameless(r *http.Request) bool {
-	return isSigned(r) && r.Header.Get(sandboxHeader) == "" && s.ofHost(r) == nil
+	return (isSigned(r) || r.Header.Get(tokenHeader) != "" && !isControl(r)) && r.Header.Get(sandboxHeader) == "" && s.ofHost(r) == nil
 }
 
 // maxSigned bounds the query of a nameless request, which is compared with all sandboxes.
 const maxSigned = 16 << 10
 
-// signedPlace is where a nameless request is for.
-func (s *Server) signedPlace(r *http.Request) (*place, error) {
+// namelessPlace is where a nameless request is for. It fails with llmsandbox.ErrNotFound for a token that is of none.
+func (s *Server) namelessPlace(r *http.Request) (*place, error) {
 	if len(r.URL.RawQuery) > maxSigned {
-		return nil, refusal(http.StatusRequestURITooLong, fmt.Sprintf("the query of a signed URL has more than %d bytes", maxSigned))
+		return nil, refusal(http.StatusRequestURITooLong, fmt.Sprintf("the query has more than %d bytes", maxSigned))
 	}
-	q := r.URL.Query()
+	q, signed := r.URL.Query(), r.Header.Get(tokenHeader) == ""
 	for _, id := range s.service.Held() {
-		if s.isSignature(q, r.Method, id) {
+		if signed && s.isSignature(q, r.Method, id) || !signed && s.hasToken(r, id) {
 			return &place{id, envdPort}, nil
 		}
 	}
-	return nil, refusal(http.StatusUnauthorized, "invalid signature")
+	if signed {
+		return nil, refusal(http.StatusUnauthorized, "invalid signature")
+	}
+	return nil, llmsandbox.ErrNotFound
 }
 
 // isSignature reports whether a query has a signature by a sandbox's token of what the request asks for. It may have expired.
