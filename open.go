@@ -26,6 +26,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/limit"
 	"github.com/llmsandbox/llmsandbox/internal/renewed"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
+	"github.com/llmsandbox/llmsandbox/internal/warm"
 )
 
 // DefaultLanguage is what an empty language of Options means.
@@ -452,7 +453,11 @@ func GC(ctx context.Context, b backend.Backend) ([]backend.Leftover, error) {
 	for _, path := range sockets {
 		left = append(left, backend.Leftover{Kind: "supervisor's socket", Name: path, Removed: true})
 	}
-	return left, errors.Join(err, gone)
+	waited, failed := warm.GC()
+	for _, path := range waited {
+		left = append(left, backend.Leftover{Kind: "waiting sandbox's file", Name: path, Removed: true})
+	}
+	return left, errors.Join(err, gone, failed)
 }
 
 // validID tells whether an id is of [a-z0-9-], at most 40 bytes, with no '-' at an

@@ -14,10 +14,16 @@ import (
 
 const one = "print(1)"
 
-func oneShots(ctx context.Context, e *env, rounds int) error {
+func oneShots(ctx context.Context, e *env, rounds int) (err error) {
+	warm, end, err := e.warmRuns(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	all := []contender{
 		program("python3 -c, bare", e.python, "-c", one),
 		program("llmsandbox run -c", e.command, "run", "-l", "python", "-c", one),
+		warm,
 		timed("Open+Run+Close", openRunClose(llmsandbox.Options{BestEffort: true}, one)),
 		timed("Open+Close", func(ctx context.Context) error {
 			sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{BestEffort: true})

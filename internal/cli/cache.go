@@ -233,7 +233,7 @@ data.table, nokogiri:1.15.0, libssl-dev.`,
 	}
 	place.register(cmd.Flags())
 	cmd.Flags().StringVarP(&lang, "lang", "l", "", "`LANGUAGE` of the libraries (default: the language of the sandbox)")
-	registerLanguageFile(cmd.Flags())
+	registerLanguageFile(cmd.Flags(), new([]string))
 	how.registerHow(cmd.Flags(), "timeout")
 	stderr.register(cmd.Flags())
 	return cmd

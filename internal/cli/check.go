@@ -58,7 +58,7 @@ Exit codes: 0 if nothing is refused, 126 if something is, 125 if the check itsel
 	set := cmd.Flags()
 	set.StringVar(&f.policy, "policy", "", "check against this `POLICY`: a built-in name, or a YAML or JSON file")
 	set.StringVarP(&f.lang, "lang", "l", "", "`LANGUAGE` of the code (default: from the file, otherwise python)")
-	registerLanguageFile(set)
+	registerLanguageFile(set, new([]string))
 	set.StringArrayVar(&f.libraries, "lib", nil, "also check this `LIBRARY`, as if installed with run --lib (repeatable)")
 	set.BoolVar(&f.json, "json", false, "print the findings as one JSON object")
 	set.BoolVar(&f.sarif, "sarif", false, "print the findings as SARIF 2.1.0, for code hosts and editors")
@@ -94,7 +94,7 @@ func (f *checkFlags) check(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	report, err := checkAll(ctx, checker, programs, notebooks)
+	report, err := checkAll(ctx, checker, programs, notebooks, nil)
 	if err != nil {
 		return err
 	}
@@ -129,9 +129,11 @@ func (f *checkFlags) programs(ctx context.Context, args []string) (programs []se
 		if err != nil {
 			return nil, nil, err
 		}
-		if src.notebook != nil {
-			src.notebook.name = arg
-			notebooks = append(notebooks, *src.notebook)
+		for _, n := range src.notebooks {
+			n.name = arg
+			notebooks = append(notebooks, n)
+		}
+		if len(src.notebooks) > 0 {
 			continue
 		}
 		programs = append(programs, security.Program{Language: cmp.Or(f.lang, src.lang, llmsandbox.DefaultLanguage), Name: arg, Code: []byte(src.code)})
@@ -158,8 +160,8 @@ func (f *checkFlags) programs(ctx context.Context, args []string) (programs []se
 	return programs, notebooks, nil
 }
 
-// checkAll is one report on all programs and notebooks.
-func checkAll(ctx context.Context, checker *security.Checker, programs []security.Program, notebooks []notebookFile) (security.Report, error) {
+// checkAll is one report on all programs and notebooks. The libraries go with the first notebook.
+func checkAll(ctx context.Context, checker *security.Checker, programs []security.Program, notebooks []notebookFile, libraries []string) (security.Report, error) {
 	var reports []security.Report
 	for _, p := range programs {
 		r, err := checker.CheckProgram(ctx, p)
@@ -169,11 +171,11 @@ func checkAll(ctx context.Context, checker *security.Checker, programs []securit
 		reports = append(reports, r)
 	}
 	for _, n := range notebooks {
-		r, err := n.check(ctx, checker, nil)
+		r, err := n.check(ctx, checker, libraries)
 		if err != nil {
 			return r, err
 		}
-		reports = append(reports, r)
+		reports, libraries = append(reports, r), nil
 	}
 	sum := reports[0]
 	for _, r := range reports[1:] {

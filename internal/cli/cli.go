@@ -109,7 +109,7 @@ var commands = map[string]func() *cobra.Command{
 	"setup": newSetupCommand, "environments": newEnvironmentsCommand, "template": newTemplateCommand, "image": newImageCommand,
 	"volume": newVolumeCommand, "images": newImagesCommand, "cache": newCacheCommand,
 	"doctor": newDoctorCommand, "languages": newLanguagesCommand, "version": newVersionCommand,
-	superviseCommand: newSuperviseCommand,
+	superviseCommand: newSuperviseCommand, waitCommand: newWaitCommand,
 }
 
 func addCommands(root *cobra.Command) {
@@ -120,7 +120,7 @@ func addCommands(root *cobra.Command) {
 	topic := newRuntimeOptionsTopic()
 	topic.GroupID = machineGroup
 	root.AddCommand(topic)
-	root.AddCommand(newSuperviseCommand())
+	root.AddCommand(newSuperviseCommand(), newWaitCommand())
 	root.SetHelpCommandGroupID(machineGroup)
 	root.SetCompletionCommandGroupID(machineGroup)
 	root.Version = versionLine()

@@ -43,6 +43,7 @@ func flagCompletions() map[string]cobra.CompletionFunc {
 		"runtime-option": complete(runtimeOptionKeys, noFiles),
 		"image":          complete(imageNames, withFiles),
 		"pull-policy":    complete(fixed("Always", "IfNotPresent", "Never"), noFiles),
+		"text-errors":    complete(fixed(textReplace, textIgnore, textBackslash, textSurrogateEscape, textStrict), noFiles),
 		"log":            complete(fixed("debug", "info", "warn", "error"), noFiles),
 	}
 }

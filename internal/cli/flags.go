@@ -22,6 +22,7 @@ import (
 // sandboxFlags are the flags of every command that opens a sandbox.
 type sandboxFlags struct {
 	lang         string
+	declared     []string // files of --language-file
 	image        string
 	place        place
 	memory       string
@@ -49,9 +50,14 @@ type sandboxFlags struct {
 }
 
 func (f *sandboxFlags) register(set *pflag.FlagSet) {
+	f.registerSandbox(set)
 	stderr.register(set)
+}
+
+// registerSandbox adds what says which sandbox it is.
+func (f *sandboxFlags) registerSandbox(set *pflag.FlagSet) {
 	f.registerContent(set, "`LANGUAGE` of the code (default: from the file, otherwise python)")
-	registerLanguageFile(set)
+	registerLanguageFile(set, &f.declared)
 	f.registerBounds(set)
 }
 

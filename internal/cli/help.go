@@ -40,7 +40,7 @@ var (
 			rare: "lib-from-script allow-install lib-from offline install-timeout zygote"},
 		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},
 		{title: "Limits", flags: "memory cpus pids disk timeout", rare: "output best-effort gpus"},
-		{title: "Output", flags: "json sarif follow quiet", rare: "verbose raw capabilities"},
+		{title: "Output", flags: "json sarif follow quiet", rare: "verbose raw capabilities text-errors"},
 		{title: "Cache", flags: "unused max-size all"},
 		{title: "Volume", flags: "size"},
 		{title: "Backend", flags: "backend image image-for platform warm keep ttl", rare: "isolation warm-language idle label keep-children"},

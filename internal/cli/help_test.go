@@ -101,10 +101,10 @@ func TestHelpShowsTheFlagsOfABackend(t *testing.T) {
 		{"docker", false, []string{"--runtime-option"}},
 		{"micromamba", false, []string{"--runtime-option"}},
 		{"kubernetes", false, []string{"--pod-template"}},
-		{"local", true, []string{"--runtime-option", "--pod-template", "--capabilities"}},
+		{"local", true, []string{"--runtime-option", "--pod-template", "--text-errors"}},
 	} {
 		text := helpText(run, c.backend, c.all)
-		for _, flag := range []string{"--runtime-option", "--pod-template", "--capabilities"} {
+		for _, flag := range []string{"--runtime-option", "--pod-template", "--text-errors"} {
 			if got, want := strings.Contains(text, flag), slices.Contains(c.want, flag); got != want {
 				t.Errorf("backend %s, all %v: help contains %s: %v, want %v", c.backend, c.all, flag, got, want)
 			}

@@ -82,7 +82,7 @@ the toolchains in a local sandbox; 'yes' means that the version is unknown.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	registerLanguageFile(cmd.Flags())
+	registerLanguageFile(cmd.Flags(), new([]string))
 	return cmd
 }
 
@@ -143,8 +143,8 @@ func missingPrograms(l *language.Language) []string {
 // languageFileFlag is the flag of commands that use languages.
 const languageFileFlag = "language-file"
 
-func registerLanguageFile(set *pflag.FlagSet) {
-	set.StringArray(languageFileFlag, nil, "add the language that this `FILE` declares (repeatable)")
+func registerLanguageFile(set *pflag.FlagSet, files *[]string) {
+	set.StringArrayVar(files, languageFileFlag, nil, "add the language that this `FILE` declares (repeatable)")
 }
 
 // loadLanguages adds the user's own languages, which are in the directory languages beside the configuration file,
@@ -163,7 +163,11 @@ func loadLanguages(set *pflag.FlagSet) error {
 	if uses == nil {
 		return nil
 	}
-	for _, file := range uses.Value.(pflag.SliceValue).GetSlice() {
+	return loadLanguageFiles(uses.Value.(pflag.SliceValue).GetSlice())
+}
+
+func loadLanguageFiles(files []string) error {
+	for _, file := range files {
 		if _, err := llmsandbox.LoadLanguage(file); err != nil {
 			return fmt.Errorf("--%s: %w", languageFileFlag, withoutCall(err))
 		}

@@ -180,7 +180,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.timeout, "timeout", "", "longest time limit of a call: `DURATION` such as 2m (default 5m)")
 	set.StringArrayVar(&f.images, "image-for", nil, "use another image for a language: `LANGUAGE=IMAGE` (repeatable)")
 	set.StringArrayVar(&f.languages, "language", nil, "offer only this `LANGUAGE` (repeatable; default: all)")
-	registerLanguageFile(set)
+	registerLanguageFile(set, &f.declared)
 	set.BoolVar(&f.noLibraries, "no-libraries", false, "do not let clients install libraries")
 	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
 	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -56,6 +58,40 @@ func parseNotebook(name string, data []byte, lang string) (notebookFile, error) 
 	}
 	n.lang = l.Name
 	return n, nil
+}
+
+// notebooksIn returns the notebooks of a directory that has no other main file: its main notebook, or all
+// of them in the order of their names.
+func notebooksIn(dir, lang string) ([]notebookFile, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the code: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if isNotebook(e.Name(), nil) && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(mainStems, strings.TrimSuffix(name, filepath.Ext(name))) {
+			names = []string{name}
+			break
+		}
+	}
+	var list []notebookFile
+	for _, name := range names {
+		data, err := readSource(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		n, err := parseNotebook(name, data, lang)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+	}
+	return list, nil
 }
 
 // programs are the cells as a policy sees them.
@@ -112,27 +148,63 @@ func (n notebookFile) check(ctx context.Context, checker *security.Checker, libr
 	return report, nil
 }
 
-// checkNotebook is check of a notebook.
-func (f *runFlags) checkNotebook(ctx context.Context, policy llmsandbox.Policy, n *notebookFile) ([]security.Finding, *llmsandbox.Result, error) {
-	f.lines = linesOf(n.programs()...)
-	report, err := n.check(ctx, policy.Checker, f.libraries.libraries)
+// checkNotebooks is check of notebooks.
+func (f *runFlags) checkNotebooks(ctx context.Context, policy llmsandbox.Policy, list []notebookFile) ([]security.Finding, *llmsandbox.Result, error) {
+	f.lines = codeLines{}
+	report, err := checkAll(ctx, policy.Checker, nil, list, f.libraries.libraries)
+	for _, n := range list {
+		maps.Copy(f.lines, linesOf(n.programs()...))
+	}
 	reason := ""
 	if report.Blocked && !policy.WarnOnly {
 		reason = (&llmsandbox.RefusedError{Report: report}).Error()
 	}
-	return report.Findings, f.refused(reason, n.lang, report.Findings), err
+	return report.Findings, f.refused(reason, list[0].lang, report.Findings), err
 }
 
-// runNotebook runs a notebook in a sandbox, and returns what became of it.
-func (f *runFlags) runNotebook(ctx context.Context, sb *llmsandbox.Sandbox, n *notebookFile, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
+// notebooks runs notebooks in a sandbox, each in a kernel of its own, and returns what became of the
+// last one that was run.
+func (f *runFlags) notebooks(ctx context.Context, sb *llmsandbox.Sandbox, src source, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
 	res := &llmsandbox.Result{
 		Status: llmsandbox.StatusOK, SandboxID: sb.ID(), Backend: f.place.Backend, Language: f.lang, Capabilities: sb.Capabilities(),
 	}
+	if src.dir != "" {
+		if err := f.copyBeside(ctx, sb, src.dir); err != nil {
+			return nil, err
+		}
+	}
 	began := time.Now()
-	r := &notebookRun{flags: f, file: *n, result: res, session: &replSession{flags: &replFlags{artifacts: f.artifacts}, stdout: stdout, stderr: stderr}}
-	err := r.run(ctx, sb)
-	res.Duration = time.Since(began)
-	return res, errors.Join(err, r.save())
+	for _, n := range src.notebooks {
+		r := &notebookRun{flags: f, file: n, result: res, session: &replSession{flags: &replFlags{artifacts: f.artifacts}, stdout: stdout, stderr: stderr}}
+		err := r.run(ctx, sb)
+		res.Duration = time.Since(began)
+		if err := errors.Join(err, r.save()); err != nil {
+			return res, err
+		}
+		if res.Status != llmsandbox.StatusOK && !f.keepGoing {
+			break
+		}
+	}
+	return res, nil
+}
+
+// copyBeside copies what lies in a directory, but for hidden files, into the working directory.
+func (f *runFlags) copyBeside(ctx context.Context, sb *llmsandbox.Sandbox, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("read the code: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		copied, err := sb.CopyIn(ctx, filepath.Join(dir, e.Name()), path.Join(f.workdir, e.Name()))
+		printSkipped(copied)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A notebookRun is the execution of one notebook.
@@ -241,14 +313,21 @@ func (r *notebookRun) save() error {
 // checkNotebookFlags refuses what notebooks cannot do, before anything is started.
 func (f *runFlags) checkNotebookFlags(src source, args []string) error {
 	switch {
-	case src.notebook == nil && f.notebook == "" && !f.keepGoing && !f.install:
+	case len(src.notebooks) == 0 && f.notebook == "" && !f.keepGoing && !f.install:
 		return nil
-	case src.notebook == nil:
+	case len(src.notebooks) == 0:
 		return errors.New("--notebook, --keep-going and --allow-install are for notebooks: give a FILE that ends in .ipynb")
 	case len(args) > 0 || f.stdin != "" || f.standard != "" || f.tty:
 		return errors.New("a notebook takes no arguments, no --stdin, no --standard and no --tty")
 	case f.notebook == "":
 		return nil
+	}
+	info, err := os.Stat(f.notebook)
+	if err == nil && info.IsDir() {
+		return nil
+	}
+	if len(src.notebooks) > 1 {
+		return fmt.Errorf("--notebook %s: it must be an existing directory, since there are %d notebooks", f.notebook, len(src.notebooks))
 	}
 	if _, err := os.Stat(filepath.Dir(f.notebook)); err != nil {
 		return fmt.Errorf("--notebook: %w", err)

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
@@ -59,14 +62,14 @@ func (f *runFlags) report(ctx context.Context, res *llmsandbox.Result, err error
 // fail reports with --json why there is no result. err may be nil, or have been reported.
 func (f *runFlags) fail(ctx context.Context, err error) error {
 	var reported exitCode
-	if !f.json || err == nil || errors.As(err, &reported) || readerGone(err) {
+	if !f.json || err == nil || errors.As(err, &reported) || readerGone(err) || errors.Is(err, errNotText) {
 		return err
 	}
 	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, ExitCode: -1, Backend: f.place.Backend, Language: f.lang, Reason: err.Error()}, errorCode(ctx, err))
 }
 
 func (f *runFlags) printJSON(res *llmsandbox.Result, code int) error {
-	if err := writeResult(os.Stdout, res, f.capabilities); err != nil {
+	if err := writeResult(os.Stdout, *res, f.textError, f.capabilities, f.waiting); err != nil {
 		return err
 	}
 	return exitCode(code)
@@ -187,8 +190,79 @@ func paint(w io.Writer, c colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// writeResult writes a result as JSON, with its capabilities if they are asked for. Bytes that are not UTF-8 become U+FFFD.
-func writeResult(w io.Writer, res *llmsandbox.Result, capabilities bool) error {
+// The values of --text-errors: what becomes of bytes that are not UTF-8. The names are those
+// of Python's codec error handlers.
+const (
+	textReplace         = "replace"          // each becomes U+FFFD
+	textIgnore          = "ignore"           // each is dropped
+	textBackslash       = "backslashreplace" // each becomes \xNN
+	textSurrogateEscape = "surrogateescape"  // each becomes a lone surrogate, U+DC80 to U+DCFF
+	textStrict          = "strict"           // the first one is an error
+)
+
+var errNotText = errors.New("output is not valid UTF-8")
+
+func checkTextErrors(mode string) error {
+	switch mode {
+	case textReplace, textIgnore, textBackslash, textSurrogateEscape, textStrict:
+		return nil
+	}
+	return fmt.Errorf("--text-errors %q: %w: use replace, ignore, backslashreplace, surrogateescape or strict", mode, llmsandbox.ErrInvalid)
+}
+
+// textLiteral returns s as a JSON string.
+func textLiteral(s, mode string) (string, error) {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i, start := 0, 0; i <= len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r != utf8.RuneError || n > 1 {
+			i += n
+			continue
+		}
+		writeValid(&b, s[start:i])
+		if i == len(s) {
+			break
+		}
+		switch mode {
+		case textReplace:
+			b.WriteString("\ufffd")
+		case textBackslash:
+			fmt.Fprintf(&b, `\\x%02x`, s[i])
+		case textSurrogateEscape:
+			fmt.Fprintf(&b, `\udc%02x`, s[i])
+		case textStrict:
+			return "", fmt.Errorf("byte 0x%02x at offset %d: %w: choose another --text-errors", s[i], i, errNotText)
+		}
+		i++
+		start = i
+	}
+	b.WriteByte('"')
+	return b.String(), nil
+}
+
+// writeValid writes valid text as the inside of a JSON string.
+func writeValid(b *strings.Builder, text string) {
+	var literal bytes.Buffer
+	enc := json.NewEncoder(&literal)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text)                          // a string always can be
+	b.Write(literal.Bytes()[1 : literal.Len()-2]) // without quotes and newline
+}
+
+// writeResult writes a result as JSON, with its capabilities if they are asked for.
+// encoding/json has no way to write lone surrogates, so
+// the output goes where a text was that nothing else can contain.
+func writeResult(w io.Writer, res llmsandbox.Result, mode string, capabilities bool, run *warmRun) error {
+	var put []string
+	for _, s := range []*string{&res.Stdout, &res.Stderr} {
+		literal, err := textLiteral(*s, mode)
+		if err != nil {
+			return err
+		}
+		*s = rand.Text()
+		put = append(put, `"`+*s+`"`, literal)
+	}
 	text, err := res.MarshalJSON()
 	if err != nil {
 		return err
@@ -200,5 +274,13 @@ func writeResult(w io.Writer, res *llmsandbox.Result, capabilities bool) error {
 		}
 		text = slices.Concat(text[:len(text)-1], []byte(`,"capabilities":`), more, []byte("}"))
 	}
-	return encodeJSON(w, json.RawMessage(text))
+	if run != nil {
+		text = fmt.Appendf(text[:len(text)-1], `,"warm":%t}`, run.claimed != nil)
+	}
+	var out strings.Builder
+	if err := encodeJSON(&out, json.RawMessage(text)); err != nil {
+		return err
+	}
+	_, err = strings.NewReplacer(put...).WriteString(w, out.String())
+	return err
 }

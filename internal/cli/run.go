@@ -40,7 +40,9 @@ type runFlags struct {
 	raw          bool
 	tty          bool
 	keep         bool
+	warm         int
 	ttl          string
+	textError    string
 	children     bool
 	commit       string
 	overwrite    string
@@ -51,6 +53,7 @@ type runFlags struct {
 	lines        codeLines // of the code, for what a policy finds in it
 	hints        hinted
 	fromScript   bool
+	waiting      *warmRun
 	metadata     *python.Metadata // of the script; nil: it does not count
 }
 
@@ -61,9 +64,9 @@ func newRunCommand() *cobra.Command {
 		Short: "Run code in a fresh sandbox",
 		Long: `Run code in a fresh sandbox and pass on its input, output and exit code.
 
-The code is a file, a notebook (.ipynb), a directory with a main file such as main.py,
-standard input (-), or the text of --code. Flags go before FILE: everything after it is
-passed to the program.
+The code is a file, a notebook (.ipynb), a directory with a main file such as main.py or
+with notebooks, standard input (-), or the text of --code. Flags go before FILE: everything
+after it is passed to the program.
 
 Exit codes: the program's own, 124 timeout, 125 llmsandbox itself failed, 126 refused by a
 policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended by signal N.`,
@@ -74,7 +77,9 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 			return nil // checked in run, where --code is known
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.fail(cmd.Context(), f.run(cmd, args))
+			err := f.fail(cmd.Context(), f.run(cmd, args))
+			f.waiting.next(cmd.Context()) // all has been written
+			return err
 		},
 	}
 	set := cmd.Flags()
@@ -97,8 +102,11 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 	set.StringVar(&f.stdin, "stdin", "", "read the program's standard input from `FILE` (default: standard input of this command)")
 	set.BoolVar(&f.json, "json", false, "print the result as one JSON object instead of the program's output")
 	set.BoolVar(&f.capabilities, "capabilities", false, "with --json, include what was enforced and how")
+	set.IntVar(&f.warm, "warm", 0, "keep 1 sandbox, or `NUMBER`, ready for the next run like it")
+	set.Lookup("warm").NoOptDefVal = "1"
 	set.BoolVar(&f.keep, "keep", false, "keep the sandbox after the run and print its ID on stderr")
 	set.StringVar(&f.ttl, "ttl", "", "lifetime of a kept sandbox: `DURATION` or 'unlimited' (default 1h)")
+	set.StringVar(&f.textError, "text-errors", "replace", "how --json shows bytes that are not UTF-8: `MODE` as in Python's errors=")
 	set.BoolVar(&f.children, "keep-children", false, "with --keep, leave background processes running")
 	set.StringVar(&f.commit, "commit", "", "create an image with this `TAG`, or local file, from the sandbox if the run succeeds")
 	overwriteFlag(set, &f.overwrite)
@@ -146,6 +154,9 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	opts.Args = args
+	if f.waiting, err = f.planWarm(cmd.Flags(), sandboxOpts); err != nil {
+		return err
+	}
 	stdin, closeStdin, err := f.input(src.fromStdin)
 	if err != nil {
 		return err
@@ -226,6 +237,9 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 			return nil, none, fmt.Errorf("--out: %w", err)
 		}
 	}
+	if err := checkTextErrors(f.textError); err != nil {
+		return nil, none, err
+	}
 	if f.makesWorkdir(&o) {
 		o.Workdir = path.Clean(f.workdir)
 	}
@@ -236,7 +250,7 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 
 // makesWorkdir reports whether the working directory is one that the sandbox is opened with. Else it is to be there.
 func (f *runFlags) makesWorkdir(o *llmsandbox.Options) bool {
-	return f.place.Backend == localName && path.IsAbs(f.workdir) && (o.WritableRoot || o.Image == "") &&
+	return f.warm == 0 && f.place.Backend == localName && path.IsAbs(f.workdir) && (o.WritableRoot || o.Image == "") &&
 		hostmount.CheckWorkdir(path.Clean(f.workdir), o.Mounts) == nil && hostmount.CheckVolumes(o.Volumes, nil, nil, path.Clean(f.workdir)) == nil
 }
 
@@ -262,8 +276,8 @@ func (f *runFlags) check(ctx context.Context, src source) ([]security.Finding, *
 	if err != nil {
 		return nil, nil, err
 	}
-	if src.notebook != nil {
-		return f.checkNotebook(ctx, policy, src.notebook)
+	if len(src.notebooks) > 0 {
+		return f.checkNotebooks(ctx, policy, src.notebooks)
 	}
 	program := security.Program{Language: lang.Name, Name: src.name, Code: []byte(src.code), Files: src.files, Libraries: f.libraries.libraries}
 	f.lines = linesOf(program)
@@ -297,8 +311,11 @@ func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
 }
 
 func (f *runFlags) open(ctx context.Context, src source, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
+	if sb, err := f.waiting.open(ctx, o); sb != nil || err != nil {
+		return sb, err
+	}
 	if !f.keep {
-		if src.notebook == nil {
+		if len(src.notebooks) == 0 {
 			ctx = layers.ForProgram(ctx, src.code, src.files)
 		}
 		sb, err := llmsandbox.Open(ctx, &o)
@@ -349,8 +366,8 @@ func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, 
 }
 
 func (f *runFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, src source, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
-	if src.notebook != nil {
-		return f.runNotebook(ctx, sb, src.notebook, opts.Stdout, opts.Stderr)
+	if len(src.notebooks) > 0 {
+		return f.notebooks(ctx, sb, src, opts.Stdout, opts.Stderr)
 	}
 	if f.tty {
 		return inTerminal(ctx, func(size *llmsandbox.WinSize) (*llmsandbox.Process, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
+	"github.com/llmsandbox/llmsandbox/internal/warm"
 )
 
 func newCopyCommand() *cobra.Command {
@@ -124,9 +125,17 @@ func printTable(infos []backend.Info) error {
 		if !i.Deadline.IsZero() {
 			ends = time.Until(i.Deadline).Round(time.Second).String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, i.Language, i.Image, time.Since(i.Created).Round(time.Second), ends, yesNo(i.Labels[keptLabel] == "true"), i.Owner)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, i.Language, i.Image, time.Since(i.Created).Round(time.Second), ends, kept(i), i.Owner)
 	}
 	return w.Flush()
+}
+
+// kept is what table says of whether a sandbox is to stay.
+func kept(i backend.Info) string {
+	if warm.Waits(i.Labels[warm.Label], i.ID) {
+		return "warm"
+	}
+	return yesNo(i.Labels[keptLabel] == "true")
 }
 
 func newGCCommand() *cobra.Command {

@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// endWaiting ends what still waits when a script has ended.
+var endWaiting = func(state string) error { return nil }
+
 // TestScripts runs the command as its users do. Each script has a state directory of
 // its own, so that it sees no sandboxes but its own.
 func TestScripts(t *testing.T) {
@@ -38,7 +41,12 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			env.Defer(func() { _ = os.RemoveAll(state) })
+			env.Defer(func() {
+				if err := endWaiting(state); err != nil {
+					t.Errorf("end the sandboxes that wait in %s: %v", state, err)
+				}
+				_ = os.RemoveAll(state)
+			})
 			home, err := os.UserHomeDir()
 			if err != nil {
 				return err

@@ -91,7 +91,7 @@ type serveFlags struct {
 
 func (f *serveFlags) register(set *pflag.FlagSet) {
 	f.registerBounds(set)
-	registerLanguageFile(set)
+	registerLanguageFile(set, &f.declared)
 	f.place.Claims.register(set)
 	f.policy.register(set)
 	f.state.register(set)

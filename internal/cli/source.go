@@ -32,7 +32,8 @@ type source struct {
 	files     map[string][]byte
 	lang      string // guessed; empty when it cannot be
 	fromStdin bool
-	notebook  *notebookFile // in place of code
+	notebooks []notebookFile // in place of code
+	dir       string         // which they belong to; may be empty
 }
 
 // loadSource reads what a run's first argument (or --code) names: a file, a directory
@@ -56,7 +57,7 @@ func loadSource(ctx context.Context, arg, code string, codeGiven bool, lang stri
 		return source{}, fmt.Errorf("read the code: %w", withoutCall(err))
 	}
 	if info.IsDir() {
-		return loadProject(arg, lang)
+		return loadDir(arg, lang)
 	}
 	data, err := unlessEnded(ctx, func() ([]byte, error) { return readSource(arg) })
 	if err != nil {
@@ -73,7 +74,7 @@ func loadSource(ctx context.Context, arg, code string, codeGiven bool, lang stri
 func chosen(s source, lang string) (source, error) {
 	if isNotebook(s.name, []byte(s.code)) {
 		n, err := parseNotebook(s.name, []byte(s.code), lang)
-		return source{notebook: &n, lang: n.lang}, err
+		return source{notebooks: []notebookFile{n}, lang: n.lang}, err
 	}
 	if lang != "" {
 		return s, nil
@@ -133,6 +134,19 @@ func readLimited(r io.Reader, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read the code: %s is larger than %d MiB, the limit for code: move its data into other files", name, limit>>20)
 	}
 	return data, nil
+}
+
+// loadDir reads a directory: a project, or if it has notebooks and no other main file, those.
+func loadDir(dir, lang string) (source, error) {
+	list, err := notebooksIn(dir, lang)
+	if err != nil {
+		return source{}, err
+	}
+	_, other := mainFile("", func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil })
+	if len(list) == 0 || other != nil {
+		return loadProject(dir, lang)
+	}
+	return source{notebooks: list, dir: dir, lang: list[0].lang}, nil
 }
 
 // mainStems are the names of main files, without their endings.
@@ -205,7 +219,7 @@ func pickMain(s source, dir, lang string) (source, error) {
 // --lib-from-script. Without it, it only notes that there are some, for a hint.
 func (f *runFlags) readMetadata(src source) error {
 	l, err := all.Get(f.lang)
-	isPython := src.files == nil && src.notebook == nil && (f.lang == "" || err == nil && l.Name == python.Language.Name)
+	isPython := src.files == nil && src.notebooks == nil && (f.lang == "" || err == nil && l.Name == python.Language.Name)
 	switch {
 	case !isPython && f.fromScript:
 		return errors.New("--lib-from-script: only a single Python file can list its libraries: use --lib")
