@@ -99,6 +99,9 @@ func (s *Server) controlRoutes() http.Handler {
 	route("metrics", s.metrics, "GET /sandboxes/{id}/metrics")
 	route("metrics", s.metricsOfMany, "GET /sandboxes/metrics")
 	route("network", s.setNetwork, "PUT /sandboxes/{id}/network")
+	route("snapshot", s.snapshot, "POST /sandboxes/{id}/snapshots")
+	route("list", s.listSnapshots, "GET /snapshots")
+	route("remove-template", s.removeTemplate, "DELETE /templates/{template}")
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, refusal(http.StatusNotImplemented, r.Method+" "+r.URL.Path+": this server does not have that"))
 	})
@@ -106,7 +109,7 @@ func (s *Server) controlRoutes() http.Handler {
 }
 
 // beginners are the operations that begin something.
-var beginners = []string{"create"}
+var beginners = []string{"create", "snapshot"}
 
 // readers are the operations for which a key that may read is enough.
 var readers = []string{"info", "list", "metrics"}
@@ -279,15 +282,15 @@ func (s *Server) open(ctx context.Context, project string, in *newSandbox) (stri
 		Lifetime: duration(*in.Timeout), Env: in.Env, Network: network, Workdir: Home,
 		Labels: map[string]string{templateLabel: cmp.Or(in.Template, ownTemplates[1]), metadataLabel: string(metadata)},
 	}
-	if !slices.Contains(ownTemplates, in.Template) {
-		o.Template = in.Template
+	if err := s.fromTemplate(project, in.Template, &o); err != nil {
+		return "", err
 	}
 	for _, v := range in.Volumes {
 		o.Volumes = append(o.Volumes, llmsandbox.VolumeMount{Name: v.Name, Target: v.Path})
 	}
 	sb, err := s.service.Create(ctx, project, o)
 	if errors.Is(err, llmsandbox.ErrTemplateNotFound) {
-		return "", refusal(http.StatusNotFound, "template '"+in.Template+"' not found")
+		return "", noTemplate(in.Template)
 	}
 	if err != nil {
 		return "", err
@@ -438,15 +441,24 @@ func (s *Server) listRunning(ctx context.Context, _ http.ResponseWriter, r *requ
 
 const maxPage = 100
 
+// limitOf is how many a query asks for.
+func limitOf(q url.Values) (int, error) {
+	text := q.Get("limit")
+	if text == "" {
+		return maxPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxPage {
+		return 0, refusal(http.StatusBadRequest, "limit: use a number from 1 to "+strconv.Itoa(maxPage))
+	}
+	return n, nil
+}
+
 func (s *Server) list(ctx context.Context, w http.ResponseWriter, r *request) (int, any, error) {
 	q := r.URL.Query()
-	limit := maxPage
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxPage {
-			return 0, nil, refusal(http.StatusBadRequest, "limit: use a number from 1 to "+strconv.Itoa(maxPage))
-		}
-		limit = n
+	limit, err := limitOf(q)
+	if err != nil {
+		return 0, nil, err
 	}
 	all, err := s.matching(ctx, r, q)
 	if err != nil {

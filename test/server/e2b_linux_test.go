@@ -22,9 +22,9 @@ type sdkUser struct {
 }
 
 // newSDK starts a server for an SDK. Arguments are those of the server.
-func newSDK(t *testing.T) *sdkUser {
+func newSDK(t *testing.T, args ...string) *sdkUser {
 	t.Helper()
-	s := newMachine(t).start("--e2b", "--ttl", "20m", "--max-ttl", "20m")
+	s := newMachine(t).start(append([]string{"--e2b", "--ttl", "20m", "--max-ttl", "20m"}, args...)...)
 	key := s.makeKey("--e2b", "sdk")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/e2b")); err != nil {
@@ -96,6 +96,14 @@ func (s *server) peakMemory() int {
 		s.t.Fatal(err)
 	}
 	return kib << 10
+}
+
+// TestE2BSnapshots has the SDK for Python take snapshots, and begin with them.
+func TestE2BSnapshots(t *testing.T) {
+	s := newSDK(t, "--writable-root", "--max-images", "4")
+	s.run("python3", "-m", "venv", "venv")
+	s.run("venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "e2b==2.63.0")
+	s.run("venv/bin/python", "snapshots.py")
 }
 
 // TestE2BTypeScript has those for TypeScript do so, with the Node.js that was installed with them: a distribution's may be too old.

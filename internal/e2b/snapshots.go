@@ -1,0 +1,141 @@
+package e2b
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/service"
+	"github.com/llmsandbox/llmsandbox/internal/service/images"
+)
+
+// snapshotLabel of an image is the sandbox that it is a snapshot of. The project can see and set it.
+const snapshotLabel = "e2b.snapshot"
+
+// defaultTag is what SDKs add to names that have no tag.
+const defaultTag = ":default"
+
+// imageName is the name of the project's image that a template, or snapshot, is.
+func imageName(template string) string { return strings.TrimSuffix(template, defaultTag) }
+
+// A snapshot is one as SDKs see it: an image of the project.
+type snapshot struct {
+	ID    string   `json:"snapshotID"`
+	Names []string `json:"names"`
+}
+
+// generated begins the names of snapshots to which nobody gave one.
+const generated = "snapshot-"
+
+func describeSnapshot(name string) snapshot {
+	s := snapshot{name, []string{}}
+	if !strings.HasPrefix(name, generated) {
+		s.Names = []string{name}
+	}
+	return s
+}
+
+// errNoRoot: with an image, the working directory is the SDKs' only where the root can be written to.
+var errNoRoot = refusal(http.StatusBadRequest, "this server has no snapshots and builds no templates: sandboxes begin with their files where the operator has set --writable-root and --max-images")
+
+func (s *Server) snapshot(ctx context.Context, _ http.ResponseWriter, r *request) (int, any, error) {
+	var in struct {
+		Name   string `json:"name"`
+		Memory *bool  `json:"memory"`
+	}
+	if err := r.read(&in); err != nil {
+		return 0, nil, err
+	}
+	if in.Memory != nil && *in.Memory {
+		return 0, nil, refusal(http.StatusBadRequest, "memory: a snapshot of this server has files only, and nothing that runs: ask for the mode filesystem, or for none")
+	}
+	if !s.service.Sandbox().WritableRoot {
+		return 0, nil, errNoRoot
+	}
+	name := cmp.Or(imageName(in.Name), generated+strings.ToLower(rand.Text()[:16]))
+	there, err := s.service.Image(r.caller.Project, name)
+	if err != nil && !errors.Is(err, llmsandbox.ErrImageNotFound) {
+		return 0, nil, err
+	}
+	again := err == nil && there.Labels[snapshotLabel] != "" // a template or image by that name stays
+	made, _, err := s.service.Commit(ctx, r.caller.Project, r.id, images.Image{Name: name, Labels: map[string]string{snapshotLabel: outerID(r.id)}}, again)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusCreated, describeSnapshot(made.Name), nil
+}
+
+func (s *Server) listSnapshots(_ context.Context, w http.ResponseWriter, r *request) (int, any, error) {
+	q := r.URL.Query()
+	limit, err := limitOf(q)
+	if err != nil {
+		return 0, nil, err
+	}
+	all, err := s.service.Images(r.caller.Project)
+	if err != nil {
+		return 0, nil, err
+	}
+	after, err := base64.RawURLEncoding.DecodeString(q.Get("nextToken"))
+	if err != nil {
+		return 0, nil, refusal(http.StatusBadRequest, "nextToken: it is none of this server's")
+	}
+	sandbox, _, _ := strings.Cut(q.Get("sandboxID"), "-")
+	name := imageName(q.Get("name"))
+	all = slices.DeleteFunc(all, func(i images.Image) bool {
+		short, _, _ := strings.Cut(i.Name, ":")
+		of := i.Labels[snapshotLabel]
+		return of == "" || sandbox != "" && of != sandbox || name != "" && name != i.Name && name != short || i.Name <= string(after)
+	})
+	if len(all) > limit {
+		all = all[:limit]
+		w.Header().Set("X-Next-Token", base64.RawURLEncoding.EncodeToString([]byte(all[limit-1].Name)))
+	}
+	list := make([]snapshot, 0, len(all))
+	for _, i := range all {
+		list = append(list, describeSnapshot(i.Name))
+	}
+	return http.StatusOK, list, nil
+}
+
+// removeTemplate removes a snapshot, or what was built.
+func (s *Server) removeTemplate(ctx context.Context, _ http.ResponseWriter, r *request) (int, any, error) {
+	err := s.service.RemoveImage(ctx, r.caller.Project, imageName(r.PathValue("template")))
+	if errors.Is(err, llmsandbox.ErrImageNotFound) {
+		return 0, nil, refusal(http.StatusNotFound, err.Error())
+	}
+	return http.StatusNoContent, nil, err
+}
+
+// maxTemplate is how long the name of a template of the operator's may be.
+const maxTemplate = 40
+
+func noTemplate(name string) error {
+	return refusal(http.StatusNotFound, fmt.Sprintf("template '%.130s' not found", valid(name)))
+}
+
+// fromTemplate gives options what a template has: an image of the project, or a template of the operator's.
+func (s *Server) fromTemplate(project, template string, o *llmsandbox.Options) error {
+	if slices.Contains(ownTemplates, template) {
+		return nil
+	}
+	i, err := s.service.Image(project, imageName(template))
+	switch {
+	case err == nil:
+		o.Image = service.OwnImage + i.Name
+	case errors.Is(err, llmsandbox.ErrImageNotFound):
+		if len(template) > maxTemplate || strings.Trim(template, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" { // as no template of the operator's is called
+			return noTemplate(template)
+		}
+		o.Template = template
+	default:
+		return err
+	}
+	return nil
+}
