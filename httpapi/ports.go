@@ -92,13 +92,11 @@ func (s *Server) toPort(ctx context.Context, sb *llmsandbox.Sandbox, in *portPat
 			s.write(c, s.problem(ctx, newProblem(http.StatusForbidden, "forbidden", "no page has a service worker here")))
 			return
 		}
-		// An answer that begins before the request has ended is not kept back. Where it cannot be done, it is so already.
-		_ = http.NewResponseController(w).EnableFullDuplex()
 		p := &portProxy{sandbox: sb, port: uint16(in.Port), prefix: portHost{in.ID, in.Port}.path(), key: key || !own, own: own}
 		if own {
 			p.prefix = ""
 		}
-		p.serve(&portWriter{ResponseWriter: w, c: c, header: http.Header{}}, r.WithContext(ctx), s.cfg.Log, func(err error) {
+		p.serve(&portWriter{ResponseWriter: w, status: c.SetStatus, header: http.Header{}}, r.WithContext(ctx), s.cfg.Log, func(err error) {
 			s.write(c, s.portProblem(ctx, in.Port, err))
 		})
 	}}, nil
@@ -127,9 +125,14 @@ type portProxy struct {
 	prefix  string // of the port's paths where they are asked for
 	key     bool   // a key came with the request
 	own     bool   // the port has an origin of its own
+	// asked, where it is set, is the host that the server inside is asked for, by whoever knows the name of the port: no header of the request is a key of this
+	// server, and none of the answer is about more than the port's origin.
+	asked string
 }
 
 func (p *portProxy) serve(w http.ResponseWriter, r *http.Request, log *slog.Logger, failed func(error)) {
+	// An answer that begins before the request has ended is not kept back. Where it cannot be done, it is so already.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	var dialled atomic.Bool
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -169,11 +172,15 @@ var keptInside = []string{"Authorization", "Proxy-Authorization", "X-Api-Key", "
 // rewrite makes the request that goes inside.
 func (p *portProxy) rewrite(r *httputil.ProxyRequest) {
 	out := r.Out
-	out.URL.Scheme, out.URL.Host, out.Host = "http", p.host(), p.host()
-	out.URL.Path, out.URL.RawPath = p.rest(r.In.URL.Path), p.rest(r.In.URL.RawPath)
+	out.URL.Scheme, out.URL.Host, out.URL.Opaque, out.Host = "http", p.host(), "", cmp.Or(p.asked, p.host())
+	if p.asked == "" {
+		out.URL.Path, out.URL.RawPath = p.rest(r.In.URL.Path), p.rest(r.In.URL.RawPath)
+	}
 	out.URL.RawQuery = r.In.URL.RawQuery
 	for _, name := range keptInside {
-		out.Header.Del(name)
+		if p.asked == "" || name != "Authorization" {
+			out.Header.Del(name)
+		}
 	}
 	if cookies := ownCookies(r.In); p.own && cookies != "" {
 		out.Header.Set("Cookie", cookies)
@@ -183,7 +190,10 @@ func (p *portProxy) rewrite(r *httputil.ProxyRequest) {
 			out.Header.Del(name)
 		}
 	}
-	if out.Header.Get("Origin") != "" { // the gate has let the page's pass, and servers compare it with their own
+	if p.asked != "" && p.asked != r.In.Host {
+		out.Header.Set("X-Forwarded-Host", r.In.Host)
+	}
+	if out.Header.Get("Origin") != "" && p.asked == "" { // the gate has let the page's pass, and servers compare it with their own
 		out.Header.Set("Origin", "http://"+p.host())
 	}
 	if !websocket.IsWebSocketUpgrade(r.In) { // no other protocol
@@ -202,12 +212,19 @@ var dropped = []string{
 	"X-Content-Type-Options", "Refresh", "Timing-Allow-Origin", "Cross-Origin-Resource-Policy", "Set-Login", "No-Vary-Search", "Speculation-Rules", "Supports-Loading-Mode",
 }
 
+// ofOrigin are those of dropped that are about the port's origin alone, which is all that a client of it has to do with where it needs no key.
+var ofOrigin = []string{
+	"Www-Authenticate", "Authentication-Info", "Cache-Control", "Expires", "X-Content-Type-Options", "Refresh", "Timing-Allow-Origin", "Cross-Origin-Resource-Policy", "No-Vary-Search",
+	"Service-Worker-Allowed",
+}
+
 // clean makes an answer from inside one of this server.
 func (p *portProxy) clean(res *http.Response) error {
 	h := res.Header
 	cookies := h.Values("Set-Cookie")
 	for name := range h {
-		if slices.Contains(dropped, name) || strings.HasPrefix(name, "Access-Control-") {
+		of := slices.Contains(ofOrigin, name) || strings.HasPrefix(name, "Access-Control-")
+		if (of || slices.Contains(dropped, name)) && (!of || p.asked == "") {
 			delete(h, name)
 		}
 	}
@@ -236,7 +253,8 @@ func (p *portProxy) inside(from *url.URL, location string) (string, bool) {
 		return "", false
 	}
 	host, port := to.Hostname(), cmp.Or(to.Port(), "80")
-	if host != "localhost" && host != "127.0.0.1" && host != "::1" || port != strconv.Itoa(int(p.port)) {
+	loopback := (host == "localhost" || host == "127.0.0.1" || host == "::1") && port == strconv.Itoa(int(p.port))
+	if !loopback && (p.asked == "" || !strings.EqualFold(to.Host, p.asked)) {
 		return "", false
 	}
 	// Clients take %2e%2e for the directory above, too, and proxies %2F for a slash.
@@ -254,7 +272,7 @@ func (p *portProxy) inside(from *url.URL, location string) (string, bool) {
 // A portWriter writes an answer from inside, whose headers have been cleaned. Interim answers and trailers, which have not, are left out.
 type portWriter struct {
 	http.ResponseWriter
-	c      huma.Context
+	status func(int) // begins the answer
 	header http.Header
 	begun  bool
 }
@@ -275,7 +293,7 @@ func (w *portWriter) WriteHeader(status int) {
 			w.ResponseWriter.Header().Add(name, value)
 		}
 	}
-	w.c.SetStatus(status)
+	w.status(status)
 }
 
 // Unwrap is for http.ResponseController.
@@ -285,7 +303,7 @@ func (w *portWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (w *portWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
-		w.c.SetStatus(http.StatusSwitchingProtocols) // it is sent by who asks: this is for those who count
+		w.status(http.StatusSwitchingProtocols) // it is sent by who asks: this is for those who count
 	}
 	return conn, rw, err
 }

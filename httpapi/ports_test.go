@@ -23,6 +23,13 @@ var portServer string
 func (c *client) listen() (sandbox, port string) {
 	c.t.Helper()
 	sandbox, _ = c.create(`{"language": "python"}`)
+	c.listenIn(sandbox)
+	return sandbox, sandbox + "/ports/8000"
+}
+
+// listenIn starts that server in a sandbox.
+func (c *client) listenIn(sandbox string) {
+	c.t.Helper()
 	body, err := json.Marshal(map[string]string{"code": portServer})
 	if err != nil {
 		c.t.Fatal(err)
@@ -41,7 +48,6 @@ func (c *client) listen() (sandbox, port string) {
 			c.t.Fatalf("%s, %v: want that it listens", all, err)
 		}
 	}
-	return sandbox, sandbox + "/ports/8000"
 }
 
 // What a server inside was sent.

@@ -3,8 +3,10 @@ package httpapi
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
@@ -29,7 +31,7 @@ func (s *Server) addSDKs() error {
 		rand.Read(secret) // never fails
 	}
 	sdks, err := e2b.New(e2b.Config{
-		Service: s.service, Authenticate: s.sdkCaller, Begin: s.beginOfSDK, Count: s.countOfSDK, Secret: secret, Domain: s.cfg.PortsDomain, Log: s.cfg.Log,
+		Service: s.service, Authenticate: s.sdkCaller, Begin: s.beginOfSDK, Count: s.countOfSDK, Secret: secret, Domain: s.cfg.PortsDomain, Port: s.toSDKPort, Log: s.cfg.Log,
 	})
 	if err != nil {
 		return err
@@ -85,4 +87,22 @@ func (s *Server) countOfSDK(project string) error {
 		return &e2b.Refusal{Status: p.Status, Message: p.Detail, Header: p.headers}
 	}
 	return nil
+}
+
+// toSDKPort hands on a request for a port by the name that SDKs have for it.
+func (s *Server) toSDKPort(w http.ResponseWriter, r *http.Request, to *e2b.Port) (err error) {
+	ctx, leave, err := s.sockets.enter(r.Context(), to.Project)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	p := &portProxy{sandbox: to.Sandbox, port: to.Port, own: true, asked: to.Host}
+	withSocketKey(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // which does not go inside
+		p.serve(&portWriter{ResponseWriter: w, status: w.WriteHeader, header: http.Header{}}, r, s.cfg.Log, func(failed error) { err = failed })
+	})).ServeHTTP(w, r.WithContext(ctx))
+	if errors.Is(err, errPortAnswer) || errors.Is(err, os.ErrDeadlineExceeded) {
+		why := s.portProblem(ctx, int(to.Port), err)
+		return &e2b.Refusal{Status: why.Status, Message: why.Detail, Header: why.headers}
+	}
+	return err
 }

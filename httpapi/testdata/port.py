@@ -71,7 +71,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(text)
 
-    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 8000), Handler)

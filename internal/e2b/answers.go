@@ -27,6 +27,8 @@ func known(err error) *Refusal {
 		return &Refusal{Status: http.StatusTooManyRequests, Message: err.Error(), Header: http.Header{"Should-Retry": {"false"}}}
 	case errors.Is(err, service.ErrBusy), errors.Is(err, service.ErrQuota):
 		return refusal(http.StatusTooManyRequests, err.Error())
+	case errors.Is(err, service.ErrClosed):
+		return refusal(http.StatusServiceUnavailable, err.Error())
 	case errors.Is(err, service.ErrRepeated):
 		return refusal(http.StatusConflict, err.Error())
 	case errors.Is(err, service.ErrNotAllowed):

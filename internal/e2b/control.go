@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,6 +29,7 @@ const Home = "/home/user"
 const (
 	templateLabel = "e2b.template"
 	metadataLabel = "e2b.metadata" // as JSON
+	portsLabel    = "e2b.ports"    // likewise
 )
 
 // maxBody bounds the body of a request of the control plane.
@@ -48,6 +50,11 @@ func keyOf(r *http.Request) string {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && key == "" {
 		key = bearer
 	}
+	return plainKey(key)
+}
+
+// plainKey is a key, whatever its form.
+func plainKey(key string) string {
 	if digits, ok := strings.CutPrefix(key, KeyPrefix); ok {
 		if text, err := hex.DecodeString(digits); err == nil {
 			return string(text)
@@ -182,6 +189,7 @@ type network struct {
 	Proxy      json.RawMessage `json:"egressProxy"`
 	DNS        []string        `json:"dnsServers"`
 	HTTPSPorts []int           `json:"httpsPorts"`
+	Public     *bool           `json:"allowPublicTraffic"`
 	Host       string          `json:"maskRequestHost"`
 }
 
@@ -196,7 +204,7 @@ func (s *Server) network(internet *bool, n *network) (llmsandbox.Network, error)
 		n = &network{}
 	}
 	for name, there := range map[string]bool{
-		"rules": len(n.Rules) > 0, "egressProxy": len(n.Proxy) > 0 && string(n.Proxy) != "null", "dnsServers": len(n.DNS) > 0, "httpsPorts": len(n.HTTPSPorts) > 0, "maskRequestHost": n.Host != "",
+		"rules": len(n.Rules) > 0, "egressProxy": len(n.Proxy) > 0 && string(n.Proxy) != "null", "dnsServers": len(n.DNS) > 0, "httpsPorts": len(n.HTTPSPorts) > 0,
 	} {
 		if there {
 			return none, refusal(http.StatusBadRequest, "network."+name+": this server cannot do that")
@@ -227,6 +235,7 @@ type sandbox struct {
 	Client   string  `json:"clientID"`
 	Version  string  `json:"envdVersion"`
 	Token    string  `json:"envdAccessToken,omitempty"`
+	Traffic  *string `json:"trafficAccessToken"`
 	Domain   *string `json:"domain"`
 	Alias    string  `json:"alias,omitempty"`
 }
@@ -234,12 +243,27 @@ type sandbox struct {
 // clientID is in answers for old SDKs, which have it in ids.
 const clientID = "llmsandbox"
 
-func (s *Server) describe(id, template string) *sandbox {
-	d := &sandbox{ID: outerID(id), Template: template, Client: clientID, Version: envdVersion, Token: s.accessToken(id), Alias: template}
-	if s.cfg.Domain != "" {
-		d.Domain = &s.cfg.Domain
+// describe answers with a sandbox, of which it needs these labels.
+func (s *Server) describe(r *request, id string, labels map[string]string) *sandbox {
+	template := labels[templateLabel]
+	d := &sandbox{ID: outerID(id), Template: template, Client: clientID, Version: envdVersion, Token: s.accessToken(id), Domain: s.domain(r), Alias: template}
+	if p := portsOf(labels); p != nil && !p.Public {
+		token := s.trafficToken(id)
+		d.Traffic = &token
 	}
 	return d
+}
+
+// domain is the one below which sandboxes have names for who has sent a request, with the port by which it has reached the server; nil: there is none.
+func (s *Server) domain(r *request) *string {
+	if s.cfg.Domain == "" {
+		return nil
+	}
+	domain := s.cfg.Domain
+	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" {
+		domain = net.JoinHostPort(domain, port)
+	}
+	return &domain
 }
 
 func (s *Server) create(seconds float64) operation {
@@ -249,19 +273,37 @@ func (s *Server) create(seconds float64) operation {
 		if err := r.read(&in); err != nil {
 			return 0, nil, err
 		}
+		labels, err := s.labels(&in)
+		if err != nil {
+			return 0, nil, err
+		}
 		made, _, err := service.Once(ctx, s.service, r.caller.Project, "", "e2b-create", r.Header.Get("Idempotency-Key"), &in, func(ctx context.Context) (string, error) {
-			return s.open(ctx, r.caller.Project, &in)
+			return s.open(ctx, r.caller.Project, &in, labels)
 		})
 		if err != nil {
 			return 0, nil, err
 		}
 		r.made = made
-		return http.StatusCreated, s.describe(made, cmp.Or(in.Template, ownTemplates[1])), nil
+		return http.StatusCreated, s.describe(r, made, labels), nil
 	}
 }
 
+// labels are those of a new sandbox.
+func (s *Server) labels(in *newSandbox) (map[string]string, error) {
+	metadata, err := json.Marshal(in.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]string{templateLabel: cmp.Or(in.Template, ownTemplates[1]), metadataLabel: string(metadata)}
+	ports, err := s.ports(in.Network)
+	if ports != "" {
+		labels[portsLabel] = ports
+	}
+	return labels, err
+}
+
 // open opens a sandbox and returns its id.
-func (s *Server) open(ctx context.Context, project string, in *newSandbox) (string, error) {
+func (s *Server) open(ctx context.Context, project string, in *newSandbox, labels map[string]string) (string, error) {
 	switch {
 	case in.Timeout == nil || *in.Timeout <= 0:
 		return "", refusal(http.StatusBadRequest, "timeout: it must be more than 0 seconds")
@@ -274,14 +316,7 @@ func (s *Server) open(ctx context.Context, project string, in *newSandbox) (stri
 	if err != nil {
 		return "", err
 	}
-	metadata, err := json.Marshal(in.Metadata)
-	if err != nil {
-		return "", err
-	}
-	o := llmsandbox.Options{
-		Lifetime: duration(*in.Timeout), Env: in.Env, Network: network, Workdir: Home,
-		Labels: map[string]string{templateLabel: cmp.Or(in.Template, ownTemplates[1]), metadataLabel: string(metadata)},
-	}
+	o := llmsandbox.Options{Lifetime: duration(*in.Timeout), Env: in.Env, Network: network, Workdir: Home, Labels: labels}
 	if err := s.fromTemplate(project, in.Template, &o); err != nil {
 		return "", err
 	}
@@ -322,7 +357,7 @@ func (s *Server) connect(ctx context.Context, _ http.ResponseWriter, r *request)
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, s.describe(i.ID, i.Labels[templateLabel]), nil
+	return http.StatusOK, s.describe(r, i.ID, i.Labels), nil
 }
 
 // extend has a sandbox live for at least so many seconds from now.
@@ -378,6 +413,9 @@ func (s *Server) setNetwork(ctx context.Context, _ http.ResponseWriter, r *reque
 	if err := r.read(&in); err != nil {
 		return 0, nil, err
 	}
+	if in.Public != nil || in.Host != "" {
+		return 0, nil, refusal(http.StatusBadRequest, "allowPublicTraffic, maskRequestHost: they are set when the sandbox is created")
+	}
 	n, err := s.network(in.Internet, &in.network)
 	if err != nil {
 		return 0, nil, err
@@ -425,10 +463,7 @@ func (s *Server) info(ctx context.Context, _ http.ResponseWriter, r *request) (i
 		return 0, nil, err
 	}
 	d := describeListed(&i)
-	d.Token = s.accessToken(i.ID)
-	if s.cfg.Domain != "" {
-		d.Domain = &s.cfg.Domain
-	}
+	d.Token, d.Domain = s.accessToken(i.ID), s.domain(r)
 	return http.StatusOK, d, nil
 }
 

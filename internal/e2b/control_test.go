@@ -194,7 +194,7 @@ func TestCreateRefused(t *testing.T) {
 		`{"network": {"egressProxy": {"address": "x"}}}`:                  "400 network.egressProxy",
 		`{"network": {"dnsServers": ["1.1.1.1"]}}`:                        "400 network.dnsServers",
 		`{"network": {"httpsPorts": [1]}}`:                                "400 network.httpsPorts",
-		`{"network": {"maskRequestHost": "x"}}`:                           "400 network.maskRequestHost",
+		`{"network": {"maskRequestHost": "/"}}`:                           "400 network.maskRequestHost",
 		`{"network": {"denyOut": ["10.0.0.0/8"]}}`:                        "400 network.denyOut",
 		`{"network": {"allowOut": ["a.test"]}}`:                           "400 network.allowOut",
 		`{"network": {"allowOut": ["a.test"], "denyOut": ["0.0.0.0/0"]}}`: "400 not allowed",

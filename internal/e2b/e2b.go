@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
@@ -59,7 +60,9 @@ type Config struct {
 	Secret []byte
 	// Domain is the one below which sandboxes have names; empty: there are no names.
 	Domain string
-	Log    *slog.Logger
+	// Port hands on a request to a server inside a sandbox. It fails, before it has answered, with fs.ErrNotExist where nothing listens.
+	Port func(w http.ResponseWriter, r *http.Request, to *Port) error
+	Log  *slog.Logger
 }
 
 // A Server serves the protocol. It is safe for concurrent use.
@@ -132,8 +135,10 @@ func isControl(r *http.Request) bool {
 }
 
 const (
-	sandboxHeader = "E2b-Sandbox-Id"
-	portHeader    = "E2b-Sandbox-Port"
+	sdkHeaders    = "E2b-" // begins those that are for this server
+	sandboxHeader = sdkHeaders + "Sandbox-Id"
+	portHeader    = sdkHeaders + "Sandbox-Port"
+	trafficHeader = sdkHeaders + "Traffic-Access-Token"
 	tokenHeader   = "X-Access-Token"
 )
 
@@ -155,7 +160,7 @@ func (s *Server) ofHost(r *http.Request) *place {
 	}
 	digits, id, _ := strings.Cut(label, "-")
 	port, err := strconv.ParseUint(digits, 10, 16)
-	if err != nil || strings.Contains(id, "-") || innerID(id) == "" {
+	if err != nil || port == 0 || strconv.FormatUint(port, 10) != digits || innerID(id) == "" { // of each port, there is one name
 		return nil
 	}
 	return &place{innerID(id), int(port)}
@@ -197,9 +202,12 @@ func innerID(id string) string {
 }
 
 // accessToken is what a sandbox's programs and files ask for. It is the same for as long as the sandbox lives, at every server with the secret.
-func (s *Server) accessToken(id string) string {
+func (s *Server) accessToken(id string) string { return s.token("access", id) }
+
+// token is a sandbox's for a purpose.
+func (s *Server) token(purpose, id string) string {
 	mac := hmac.New(sha256.New, s.key)
-	mac.Write([]byte("access " + id))
+	mac.Write([]byte(purpose + " " + id))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
@@ -210,6 +218,11 @@ func (s *Server) hasToken(r *http.Request, id string) bool {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p := s.ofHost(r); p != nil && p.port != envdPort && p.port != interpreterPort {
+		w, r = httpgate.Timed(w, r, pieceTime, pieceTime)
+		s.servePort(w, r)
+		return
+	}
 	w, r = timed(w, r)
 	if cors(w, r) {
 		return
@@ -230,7 +243,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Who shows nothing of the sandbox does not have the server ask its backend for it.
-	shown := s.hasToken(r, p.id) || isSigned(r) && s.checkSignature(r, p.id) == nil
+	shown := s.hasToken(r, p.id) || s.hasTrafficToken(r, p.id) || isSigned(r) && s.checkSignature(r, p.id) == nil
 	t, err := s.target(r.Context(), p.id, shown)
 	if err != nil {
 		s.answerGone(w, r, p.id, err)
@@ -249,7 +262,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case interpreterPort:
 		s.interp.ServeHTTP(w, r)
 	default:
-		answer(w, refusal(http.StatusNotImplemented, fmt.Sprintf("port %d: this server does not serve users' ports to SDKs yet; its API does", p.port)))
+		// What code in sandboxes serves must not be at the server's own name, where its console is.
+		answer(w, refusal(http.StatusBadRequest, fmt.Sprintf("port %d: this server serves it by its name only, PORT-ID.DOMAIN, where it has a domain: --ports-domain", p.port)))
 	}
 }
 

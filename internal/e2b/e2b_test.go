@@ -40,6 +40,7 @@ func testContext(t testing.TB) context.Context {
 const (
 	testKey     = "key-of-project-a"
 	testProject = "a"
+	testDomain  = "sandboxes.test"
 	otherKey    = "key-of-project-b"
 	readKey     = "key-of-project-a-that-reads"
 )
@@ -50,6 +51,7 @@ type host struct {
 	server  *Server
 	service *service.Service
 	url     string
+	port    func(w http.ResponseWriter, r *http.Request, to *Port) error // Config.Port
 }
 
 // noUsage keeps nothing of what projects use.
@@ -84,7 +86,9 @@ func serveWith(t *testing.T, change func(*service.Config, *Config)) *host {
 	core := service.Config{
 		Sandbox: llmsandbox.Options{Backend: local.New(&local.Options{StateDir: t.TempDir()}), BestEffort: true}, Warm: -1, Usage: noUsage{}, Log: log,
 	}
+	h := &host{t: t}
 	cfg := Config{
+		Port: func(w http.ResponseWriter, r *http.Request, to *Port) error { return h.port(w, r, to) },
 		Authenticate: func(_ context.Context, key string) (Caller, error) {
 			switch key {
 			case testKey:
@@ -100,28 +104,29 @@ func serveWith(t *testing.T, change func(*service.Config, *Config)) *host {
 			return func(int, string) {}, nil
 		},
 		Count:  func(string) error { return nil },
-		Secret: []byte(strings.Repeat("s", 32)), Domain: "sandboxes.test", Log: log,
+		Secret: []byte(strings.Repeat("s", 32)), Domain: testDomain, Log: log,
 	}
 	change(&core, &cfg)
 	svc, err := service.New(&core)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Service = svc
-	s, err := New(cfg)
+	cfg.Service, h.service = svc, svc
+	h.server, err = New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := httptest.NewServer(s)
+	front := httptest.NewServer(h.server)
 	t.Cleanup(func() {
-		s.Close()
+		h.server.Close()
 		front.Close()
 		http.DefaultClient.CloseIdleConnections()
 		if err := svc.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
-	return &host{t, s, svc, front.URL}
+	h.url = front.URL
+	return h
 }
 
 // A box is a sandbox of a test, as SDKs reach it.
@@ -205,7 +210,7 @@ func TestSandboxIsReached(t *testing.T) {
 		"token":          {id: id, token: token, path: "/x", status: http.StatusNotFound, says: "no such route"},
 		"unknown":        {id: strings.Repeat("a", len(id)), token: token, path: "/health", status: http.StatusBadGateway, says: `"message":"The sandbox was not found"`},
 		"none of ours":   {id: "x/..", path: "/health", status: http.StatusBadGateway, says: "was not found"},
-		"port of a user": {id: id, port: "8000", path: "/", status: http.StatusNotImplemented, says: "8000"},
+		"port of a user": {id: id, port: "8000", token: token, path: "/", status: http.StatusBadRequest, says: "by its name only"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := http.NewRequestWithContext(testContext(t), http.MethodGet, b.url+test.path, nil)

@@ -64,7 +64,8 @@ type processState struct {
 // interpreterRoutes are those of a sandbox's port for contexts.
 //
 // The SDKs send the sandbox's token with /execute alone, from e2b-code-interpreter 2.11 on at the latest, so that the other routes have to do without. Who knows
-// a sandbox's id, which is random, can list, make, restart and remove contexts, but runs no code, and reads nothing of it.
+// a sandbox's id, which is random, can list, make, restart and remove contexts, but runs no code, and reads nothing of it. Where its ports are not public, all
+// of them need the token for that, which the SDKs send.
 func (s *Server) interpreterRoutes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { send(w, http.StatusOK, "OK") })
@@ -86,6 +87,10 @@ func (s *Server) interpreterRoutes() http.Handler {
 		return kernel.Restart(t.live.ctx)
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if t := targetOf(r.Context()); !s.mayUsePorts(r, t.id, t.sandbox.Labels()) {
+			answerText(w, refusal(http.StatusForbidden, trafficRefusal))
+			return
+		}
 		if (r.URL.Path == "/execute" || r.Header.Get(tokenHeader) != "") && !s.hasToken(r, targetOf(r.Context()).id) {
 			answerText(w, refusal(http.StatusUnauthorized, "the header "+tokenHeader+" is not the sandbox's token"))
 			return

@@ -55,11 +55,16 @@ func TestE2BPython(t *testing.T) {
 	for _, v := range []struct{ sdk, interpreter string }{{newest, "2.11.5"}, {"2.45.1", "2.9.1"}, {"2.8.1", "2.4.1"}} {
 		t.Run(v.sdk, func(t *testing.T) {
 			t.Parallel()
-			s := newSDK(t)
+			var args []string
+			if v.sdk == newest {
+				args = []string{"--ports-domain", "ports.example.org"} // older ones would go there for all
+			}
+			s := newSDK(t, args...)
 			s.run("python3", "-m", "venv", "venv")
 			s.run("venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "e2b=="+v.sdk, "e2b-code-interpreter=="+v.interpreter)
 			s.run("venv/bin/python", "sdk.py")
 			if v.sdk == newest {
+				s.run("venv/bin/python", "ports.py")
 				s.streams("venv/bin/python", "large.py")
 			}
 		})
