@@ -105,7 +105,7 @@ func (s *server) peakMemory() int {
 
 // TestE2BSnapshots has the SDK for Python take snapshots, and begin with them.
 func TestE2BSnapshots(t *testing.T) {
-	s := newSDK(t, "--writable-root", "--max-images", "4")
+	s := newSDK(t, "--writable-root", "--max-images", "40")
 	s.run("python3", "-m", "venv", "venv")
 	s.run("venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "e2b==2.63.0")
 	s.run("venv/bin/python", "snapshots.py")

@@ -572,7 +572,7 @@ func TestKernelIsShared(t *testing.T) {
 // TestPage types what docs/server.md shows, in its order and in one shell.
 func TestPage(t *testing.T) {
 	m := newMachine(t)
-	s := m.start("--max-volumes", "4", "--max-images", "4")
+	s := m.start("--max-volumes", "4")
 	page, err := os.ReadFile("../../docs/server.md")
 	if err != nil {
 		t.Fatal(err)
@@ -580,8 +580,8 @@ func TestPage(t *testing.T) {
 	var typed strings.Builder
 	typed.WriteString("set -e\n")
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(page, -1) {
-		serves := slices.ContainsFunc([]string{"llmsandbox serve\n", "--tls-cert", "--replica-url"}, func(part string) bool { return bytes.Contains(block[1], []byte(part)) })
-		if !serves { // or it would not end
+		serves := slices.ContainsFunc([]string{"llmsandbox serve\n", "--tls-cert", "--replica-url", imagesOfPage}, func(part string) bool { return bytes.Contains(block[1], []byte(part)) })
+		if !serves { // or it would not end; images have a test of their own
 			typed.Write(block[1])
 		}
 	}
@@ -599,10 +599,39 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s\n%s", err, out, script)
 	}
-	for _, want := range []string{`"stdout":"42\n"`, `"labels":{"user":"anna"}`, `"stdout":"a,1\n\n"`, "data.csv\\n", `"value":{"text/plain":"21"}`, "event: stdout\n", `"typed\n"`, `"state":"ended"`, `3\n"`, "event: result", `"files":1`, "project/main.py\n", `"stdout":"1,2\n\n"`, "data/a.csv\n", `"stdout":"prepared\n"`, `"name":"tools:1"`, s.address + "/v1/signed/", "dashboard  builds", "lsb_"} {
+	for _, want := range []string{`"stdout":"42\n"`, `"labels":{"user":"anna"}`, `"stdout":"a,1\n\n"`, "data.csv\\n", `"value":{"text/plain":"21"}`, "event: stdout\n", `"typed\n"`, `"state":"ended"`, `3\n"`, "event: result", `"files":1`, "project/main.py\n", `"stdout":"1,2\n\n"`, "data/a.csv\n", s.address + "/v1/signed/", "dashboard  builds", "lsb_"} {
 		if !bytes.Contains(out, []byte(want)) {
 			t.Errorf("no %s in\n%s", want, out)
 		}
+	}
+}
+
+// imagesOfPage is in the block of docs/server.md that makes an image.
+const imagesOfPage = "/v1/images"
+
+// TestPageOfImages types that block, again where another test has changed the host's files meanwhile, which the image goes on top of.
+func TestPageOfImages(t *testing.T) {
+	s := newMachine(t).start("--max-images", "4")
+	page, err := os.ReadFile("../../docs/server.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```sh\n([^`]*" + imagesOfPage + ".*?)```").FindSubmatch(page)
+	if block == nil {
+		t.Fatalf("docs/server.md has no block with %s", imagesOfPage)
+	}
+	script := "set -e\nKEY=" + s.key + " U=" + s.address + "/v1/sandboxes\n" +
+		`trap 'for at in $U/$ID $I/tools:1; do curl --silent $at -H "X-API-Key: $KEY" -X DELETE; done' EXIT` + "\n" +
+		strings.NewReplacer("http://127.0.0.1:8321", s.address, "curl ", "curl --silent --show-error --fail-with-body ").Replace(string(block[1]))
+	for {
+		out, err := exec.Command("bash", "-c", script).CombinedOutput()
+		if err != nil && regexp.MustCompile(`changed on the host|have changed since`).Match(out) {
+			continue
+		}
+		if err != nil || !bytes.Contains(out, []byte(`"stdout":"prepared\n"`)) || !bytes.Contains(out, []byte(`"name":"tools:1"`)) {
+			t.Fatalf("%v: %s\n%s", err, out, script)
+		}
+		return
 	}
 }
 

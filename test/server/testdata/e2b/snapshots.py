@@ -41,5 +41,11 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    while True:
+        try:
+            main()
+            break
+        except SandboxException as e:
+            if "changed" not in str(e):  # else another test has changed the host's files, on which these snapshots are
+                raise
     os._exit(0)  # as sdk.py does
