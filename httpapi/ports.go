@@ -125,8 +125,8 @@ type portProxy struct {
 	prefix  string // of the port's paths where they are asked for
 	key     bool   // a key came with the request
 	own     bool   // the port has an origin of its own
-	// asked, where it is set, is the host that the server inside is asked for, by whoever knows the name of the port: no header of the request is a key of this
-	// server, and none of the answer is about more than the port's origin.
+	// asked, if set, is the Host header of the request that goes inside. The request needs no key of this server, so its headers have none, and the answer's
+	// headers concern the port's own origin only.
 	asked string
 }
 

@@ -39,7 +39,7 @@ func (c *client) listenForSDK(body string) (made madeBySDK) {
 // host is what get_host of an SDK returns.
 func (m madeBySDK) host(port string) string { return port + "-" + m.ID + "." + m.Domain }
 
-// TestSDKPorts: whoever knows the name of a port uses its server, which gets what the client sends and answers for its own origin. Ports of the API are as without that.
+// TestSDKPorts: anyone who knows the name of a port can use its server, which gets what the client sends and answers for its own origin. Ports of the API are as without that.
 func TestSDKPorts(t *testing.T) {
 	c := serve(t, Config{E2B: true, PortsDomain: portsDomain, Console: true})
 	nobody := c.as("")

@@ -127,7 +127,7 @@ type Config struct {
 	// MCP has the server serve the tools of package mcp at /mcp, to keys that may write. Their sandboxes have what those of the API have where a
 	// request says nothing. They end with the server, and with Serve.
 	MCP bool
-	// E2B has the server speak the protocol of the E2B SDKs, too. It needs Authenticate. With PortsDomain, whoever knows the name of a port of a sandbox that
+	// E2B has the server speak the protocol of the E2B SDKs, too. It needs Authenticate. With PortsDomain, anyone who knows the name of a port of a sandbox that
 	// such an SDK makes may use the server there, unless the SDK asks for a token.
 	E2B bool
 	// Console has the server show its console to browsers, at /. They have sessions there in place of keys: see Server.LoginToken.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 )
 
-// healthPath is there on both ports, for whoever knows the sandbox's id: SDKs learn from it whether the sandbox lives, and take every other answer for no.
+// healthPath is there on both ports, for anyone who knows the sandbox's id: SDKs learn from it whether the sandbox lives, and take every other answer for no.
 const healthPath = "/health"
 
 // envdRoutes are those of a sandbox's port for programs and files.

@@ -23,7 +23,7 @@ type Port struct {
 
 // ports say who may use the ports of a sandbox by their names, as its label has it. A sandbox without that label has no such ports.
 type ports struct {
-	Public bool   `json:"public"` // whoever knows the name
+	Public bool   `json:"public"` // to anyone who knows the name
 	Host   string `json:"host,omitempty"`
 }
 
@@ -136,7 +136,7 @@ func (s *Server) forInside(r *http.Request) *http.Request {
 			delete(inside.Header, name)
 		}
 	}
-	// This header is for the server inside, unless somebody has put a key of this one into it.
+	// This header is for the server inside, unless it has a key of this one.
 	const header = "Authorization"
 	if values := inside.Header.Values(header); len(values) > 0 {
 		_, key, _ := strings.Cut(values[0], " ")

@@ -34,7 +34,7 @@ func (h *host) byName(method, name, path string, header http.Header) (int, strin
 	return res.StatusCode, string(text)
 }
 
-// TestPorts: the ports of a sandbox are for whoever has their names, unless it was asked for otherwise. Those of the data plane are not among them.
+// TestPorts: the ports of a sandbox are for anyone who has their names, unless it was asked for otherwise. Those of the data plane are not among them.
 func TestPorts(t *testing.T) {
 	h := serve(t)
 	public, private := h.make(`{}`), h.make(`{"network": {"allowPublicTraffic": false}}`)
