@@ -14,7 +14,7 @@ import (
 )
 
 // OwnImage begins the names of the project's images in llmsandbox.Options.Image: "project:tools" is the one that was made by the tag tools.
-const OwnImage = "project:"
+const OwnImage = apitypes.OwnImage
 
 // Commit makes an image of the sandbox in the key's project as [llmsandbox.Sandbox.Commit] does: the tag is a name such as tools or tools:2, of lower-case letters,
 // digits and _.-. It fails with llmsandbox.ErrImageExists for the name of another one, unless the options have it overwritten.

@@ -2,6 +2,9 @@ package apitypes
 
 import "time"
 
+// OwnImage begins the names of a project's images in requests for sandboxes, so that they are not taken for images of a registry.
+const OwnImage = "project:"
+
 // NewImage asks for an image of a sandbox.
 type NewImage struct {
 	Name    string            `json:"name" maxLength:"127" pattern:"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$" doc:"Unique among the project's images" example:"tools"`

@@ -41,14 +41,17 @@ func ReadFile(path string, most int) ([]byte, error) {
 	return data, err
 }
 
-// WriteFile writes a file in one step, so that nobody finds half of it.
+// HalfPrefix begins the names of files that are being written, or that processes left that were killed meanwhile.
+const HalfPrefix = ".llmsandbox-"
+
+// WriteFile writes a file in one step, so that nobody finds half of it, also after the machine has stopped.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".llmsandbox-*")
+	f, err := os.CreateTemp(filepath.Dir(path), HalfPrefix+"*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Close())
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/internal/service"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/service/images"
 )
 
@@ -128,7 +128,7 @@ func (s *Server) fromTemplate(project, template string, o *llmsandbox.Options) e
 	i, err := s.service.Image(project, imageName(template))
 	switch {
 	case err == nil:
-		o.Image = service.OwnImage + i.Name
+		o.Image = apitypes.OwnImage + i.Name
 	case errors.Is(err, llmsandbox.ErrImageNotFound):
 		if len(template) > maxTemplate || strings.Trim(template, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" { // as no template of the operator's is called
 			return noTemplate(template)

@@ -92,7 +92,7 @@ func TestCollectWhatTheDeadLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lock, err := waitLock(t.Context(), filepath.Join(s.layers(), "busy.lock"))
+	lock, err := Lock(t.Context(), filepath.Join(s.layers(), "busy.lock"))
 	if err != nil {
 		t.Fatal(err)
 	}

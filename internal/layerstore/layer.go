@@ -58,7 +58,7 @@ func (s Store) make(ctx context.Context, about backend.LayerInfo, fill func(cont
 		return "", fmt.Errorf("make the folder of layers: %w", err)
 	}
 	path := s.path(about.Key)
-	lock, err := waitLock(ctx, path+".lock")
+	lock, err := Lock(ctx, path+".lock")
 	if err != nil {
 		return "", err
 	}

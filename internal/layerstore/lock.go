@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 )
@@ -12,13 +11,10 @@ import (
 // errBusy means that another process has the lock.
 var errBusy = errors.New("in use")
 
-// Lock waits for the lock file at path, which it makes if it is not there, or for the end of ctx. Closing it lets go of it.
-func Lock(ctx context.Context, path string) (io.Closer, error) { return waitLock(ctx, path) }
-
-// waitLock waits for the lock file at path, or for the end of ctx. Waiting for a lock
+// Lock waits for the lock file at path, which it makes if it is not there, or for the end of ctx. Closing it lets go of it. Waiting for a lock
 // cannot be given up: when ctx ends first, a goroutine stays until it has the lock and
 // then lets go of it.
-func waitLock(ctx context.Context, path string) (*os.File, error) {
+func Lock(ctx context.Context, path string) (*os.File, error) {
 	type result struct {
 		f   *os.File
 		err error

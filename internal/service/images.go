@@ -10,14 +10,12 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/local"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/service/images"
 )
 
-// OwnImage begins the names of a project's images in requests for sandboxes, so that they are not taken for images of a registry.
-const OwnImage = "project:"
-
-func isOwn(image string) bool { return strings.HasPrefix(image, OwnImage) }
+func isOwn(image string) bool { return strings.HasPrefix(image, apitypes.OwnImage) }
 
 var errNoImages = fmt.Errorf("images: %w: projects have none", ErrNotAllowed)
 
@@ -53,7 +51,7 @@ func (c *Config) images() (*images.Store, error) {
 
 // boundOwnImage gives options the image that a request names, where it is one of the project, and refuses those that are other projects'.
 func (s *Service) boundOwnImage(project, image string, o *llmsandbox.Options) (err error) {
-	name, own := strings.CutPrefix(image, OwnImage)
+	name, own := strings.CutPrefix(image, apitypes.OwnImage)
 	switch {
 	case own && s.images == nil:
 		return errNoImages

@@ -10,6 +10,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,6 +28,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/configdir"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
@@ -152,15 +154,11 @@ func readOne(dir, name string) (r record, err error) {
 	if !names.MatchString(name) {
 		return r, notFound(name) // as none can have that name
 	}
-	f, err := os.Open(filepath.Join(dir, name+ending))
+	path := filepath.Join(dir, name+ending)
+	text, err := configdir.ReadFile(path, maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, notFound(name)
 	}
-	if err != nil {
-		return r, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxRecord))
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
@@ -168,7 +166,7 @@ func readOne(dir, name string) (r record, err error) {
 		err = errors.New("it is not the image's")
 	}
 	if err != nil {
-		err = fmt.Errorf("read %s: %w", f.Name(), err)
+		err = fmt.Errorf("read %s: %w", path, err)
 	}
 	return r, err
 }
@@ -247,7 +245,7 @@ func exists(name string) error {
 	return errclass.Errorf(llmsandbox.ErrImageExists, "the project has an image %s: choose another name, or have it replaced", name)
 }
 
-// write publishes a record.
+// write publishes a record. The caller has the lock.
 func write(dir string, r *record, replace bool) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -256,24 +254,11 @@ func write(dir string, r *record, replace bool) error {
 	if len(text) > maxRecord {
 		return fmt.Errorf("image %s: %w: its labels are too long", r.Name, llmsandbox.ErrInvalid)
 	}
-	f, err := os.CreateTemp(dir, ".record-")
-	if err != nil {
-		return err
+	path := filepath.Join(dir, r.Name+ending)
+	if _, err := os.Lstat(path); !replace && !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, exists(r.Name))
 	}
-	defer os.Remove(f.Name()) // after a rename there is nothing
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	publish := os.Link
-	if replace {
-		publish = os.Rename
-	}
-	err = publish(f.Name(), filepath.Join(dir, r.Name+ending))
-	if errors.Is(err, fs.ErrExist) {
-		return exists(r.Name)
-	}
-	return err
+	return configdir.WriteFile(path, text, 0o600)
 }
 
 // Remove removes a project's image, with what the backend has unpacked of it. The function used reports whether a sandbox has an image that is called so on the
@@ -343,7 +328,7 @@ func (s *Store) sweep(dir string) (have int, err error) {
 	for _, e := range entries {
 		name := e.Name()
 		switch {
-		case strings.HasPrefix(name, layerstore.DeadPrefix), strings.HasPrefix(name, ".record-"): // of a process that was killed
+		case strings.HasPrefix(name, layerstore.DeadPrefix), strings.HasPrefix(name, configdir.HalfPrefix): // of a process that was killed
 			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 				return 0, err
 			}
