@@ -70,6 +70,8 @@ var (
 	ErrVolumeExists = backend.ErrVolumeExists
 	// ErrVolumeInUse: a sandbox has the volume.
 	ErrVolumeInUse = backend.ErrVolumeInUse
+	// ErrPaused: the sandbox is paused, and does nothing until Resume.
+	ErrPaused = backend.ErrPaused
 	// ErrUnsafePath: a path has a ".." component, or names what must not be copied.
 	ErrUnsafePath = tarcheck.ErrUnsafe
 	// ErrNoSafeContent: there was nothing that may be copied; it is an

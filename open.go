@@ -415,6 +415,7 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 		return nil, errors.Join(err, machine.Close(nil))
 	}
 	s := newSandbox(b, renewed.New(machine), lang, limits, o.Logger)
+	s.link.SetPaused(info.Paused)
 	s.attach = func(ctx context.Context) (backend.Machine, error) { return b.Attach(ctx, id) }
 	s.env, s.policy, s.installing.progress = env, o.Policy, o.Progress
 	s.keepArtifacts(artifacts)

@@ -15,6 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
+	"github.com/llmsandbox/llmsandbox/internal/renewed"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
 
@@ -89,7 +90,7 @@ func (s *Sandbox) Capabilities() backend.Capabilities { return s.net.Declare(s.m
 
 // Usage returns what the sandbox as a whole uses, as far as it is known.
 func (s *Sandbox) Usage(ctx context.Context) (backend.Usage, error) {
-	if err := s.link.Alive(); err != nil {
+	if err := s.link.Lives(); err != nil {
 		return backend.Usage{}, err
 	}
 	return s.machine.Usage(ctx)
@@ -115,6 +116,44 @@ func (s *Sandbox) Deadline() (at time.Time, set bool) {
 	return at, !at.IsZero()
 }
 
+// Pause stops all that runs in the sandbox until Resume. Processes, memory, files and
+// connections stay as they are, and so does what is left of every time limit: the deadline moves by as
+// long as the sandbox is paused. Until then this handle's methods that need the sandbox fail with ErrPaused, and what other
+// handles ask for waits. Destroy and Close work as ever. It fails with ErrPaused where it is
+// paused already, and with ErrUnsupported where the backend, or this machine, cannot: after an error the
+// sandbox goes on.
+func (s *Sandbox) Pause(ctx context.Context) error {
+	if err := s.link.Alive(); err != nil {
+		return err
+	}
+	p, err := renewed.Pauser(s.machine)
+	if err == nil {
+		err = p.Pause(ctx)
+	}
+	if err != nil && !errors.Is(err, ErrPaused) {
+		return fmt.Errorf("pause sandbox %s: %w", s.ID(), err)
+	}
+	s.link.SetPaused(true)
+	return err
+}
+
+// Resume lets a sandbox that was paused, by any handle, go on. One that is not paused goes on
+// anyway. After an error it may be paused still.
+func (s *Sandbox) Resume(ctx context.Context) error {
+	if err := s.link.Lives(); err != nil {
+		return err
+	}
+	p, err := renewed.Pauser(s.machine)
+	if err == nil {
+		err = p.Resume(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("resume sandbox %s: %w", s.ID(), err)
+	}
+	s.link.SetPaused(false)
+	return nil
+}
+
 // Done is closed when the sandbox has ended, for whatever reason.
 func (s *Sandbox) Done() <-chan struct{} { return s.machine.Done() }
 
@@ -125,9 +164,15 @@ func (s *Sandbox) Close() error {
 	s.closeOnce.Do(func() {
 		s.link.Leave()
 		s.net.Stop()
-		s.kernels.Close()
+		_, paused := s.link.Paused()
+		if !paused {
+			s.kernels.Close()
+		}
 		s.closeErr = s.machine.Close(s.link.Shutdown)
 		s.link.Close()
+		if paused { // they could not end before, and in a sandbox that lives on they do not
+			s.kernels.Close()
+		}
 		if s.supervisor != nil {
 			s.supervisor.Close()
 		}

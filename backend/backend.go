@@ -70,6 +70,16 @@ type Adopter interface {
 	Adopt(ctx context.Context, id string) (Machine, error)
 }
 
+// Pauser is implemented by machines that can be paused.
+type Pauser interface {
+	// Pause stops all that runs in the machine until Resume, which may be another handle's. Memory, files, connections and
+	// what is left of every time limit stay, the deadline's too. After an error the machine goes on. It fails with
+	// ErrPaused where the machine is paused, and with ErrUnsupported where it cannot be.
+	Pause(ctx context.Context) error
+	// Resume lets the machine go on. One that is not paused goes on anyway. After an error it may be paused still.
+	Resume(ctx context.Context) error
+}
+
 // RunTimeout is how long a run may take that sets no limit of its own, as the options of b say by a method RunTimeout;
 // 0: they do not say.
 func RunTimeout(b Backend) time.Duration {
@@ -245,6 +255,8 @@ type Info struct {
 	// IdleTimeout is after how long without use it ends; 0: never.
 	IdleTimeout time.Duration     `json:"idle_timeout_ns,omitzero"`
 	Labels      map[string]string `json:"labels,omitempty"`
+	// Paused: nothing runs in it until it is resumed, and its deadline does not come.
+	Paused bool `json:"paused,omitzero"`
 	// Limits are those it was created with.
 	Limits Limits `json:"limits"`
 	Owner  string `json:"owner"` // e.g. "pid 1234"

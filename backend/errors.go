@@ -26,6 +26,8 @@ var (
 	ErrVolumeExists = errors.New("volume exists")
 	// ErrVolumeInUse: a sandbox has the volume.
 	ErrVolumeInUse = errors.New("volume is in use")
+	// ErrPaused: the sandbox is paused.
+	ErrPaused = errors.New("the sandbox is paused")
 	// ErrLocked: another process holds what is needed.
 	ErrLocked = errors.New("in use by another process")
 )

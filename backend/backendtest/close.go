@@ -17,16 +17,17 @@ func (s *suite) closeLeavesNothing(t *testing.T) {
 	s.closeIdle(t)
 	for _, how := range []string{"Close", "Destroy", "attached Destroy", "pid 1 killed", "lifetime"} {
 		t.Run(how, func(t *testing.T) {
-			o := llmsandbox.Options{}
-			if how == "lifetime" {
-				o.Lifetime = s.lifetime(t)
-			}
 			if how == "pid 1 killed" {
 				s.has(t, SeenFromOutside)
 			}
-			sb := s.openNow(t, o)
-			background(t, sb)
-			s.wantRunning(t, sb.ID())
+			var sb *llmsandbox.Sandbox
+			if how == "lifetime" {
+				sb, _ = s.openShort(t, func(o *llmsandbox.Options, d time.Duration) { o.Lifetime = d }, startBackground)
+			} else {
+				sb = s.openNow(t, llmsandbox.Options{})
+				background(t, sb)
+				s.wantRunning(t, sb.ID())
+			}
 			ctx := testContext(t)
 			var err error
 			switch how {

@@ -201,8 +201,7 @@ func (s *suite) timersPaused(t *testing.T) {
 // idleEnds: a sandbox that nothing uses ends, though its handles are open and it has a
 // kernel, and says why.
 func (s *suite) idleEnds(t *testing.T) {
-	idle := s.lifetime(t)
-	sb := s.openNow(t, llmsandbox.Options{IdleTimeout: idle})
+	sb, idle := s.openShort(t, func(o *llmsandbox.Options, d time.Duration) { o.IdleTimeout = d }, begun)
 	kernel, err := sb.Kernel(testContext(t), "python", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -219,8 +218,7 @@ func (s *suite) idleEnds(t *testing.T) {
 // idleWaits: what uses a sandbox keeps it, however long it takes.
 func (s *suite) idleWaits(t *testing.T) {
 	ctx := testContext(t)
-	idle := s.lifetime(t)
-	sb := s.openNow(t, llmsandbox.Options{IdleTimeout: idle})
+	sb, idle := s.openShort(t, func(o *llmsandbox.Options, d time.Duration) { o.IdleTimeout = d }, begun)
 	long := fmt.Sprintf("import time; time.sleep(%g); print('slept')", (idle + 2*time.Second).Seconds())
 	wantStdout(t, run(t, sb, long, nil), "slept\n")
 	kernel, err := sb.Kernel(ctx, "python", nil)

@@ -58,6 +58,8 @@ var cases = []testCase{
 	{"DeadlineOfAttached", contractTier, waits((*suite).deadlineOfAttached)},
 	{"DeadlineMovedAtOnce", contractTier, waits((*suite).deadlineMovedAtOnce)},
 	{"TimersPaused", contractTier, waits((*suite).timersPaused)},
+	{"Pause", contractTier, waits((*suite).pause)},
+	{"PausedEnds", contractTier, (*suite).pausedEnds},
 	{"IdleEnds", contractTier, waits((*suite).idleEnds)},
 	{"IdleWaits", contractTier, waits((*suite).idleWaits)},
 	{"Acceptance25NothingOutlivesATimeout", contractTier, (*suite).acceptance25NothingOutlivesATimeout},

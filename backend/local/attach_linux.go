@@ -73,7 +73,10 @@ type attached struct {
 	once  sync.Once
 }
 
-var _ backend.Machine = (*attached)(nil)
+var (
+	_ backend.Machine = (*attached)(nil)
+	_ backend.Pauser  = (*attached)(nil)
+)
 
 func (a *attached) Done() <-chan struct{} { return a.done }
 
@@ -83,6 +86,16 @@ func (a *attached) End() backend.End { return backend.End{} }
 // SetDeadline has the agent end then.
 func (a *attached) SetDeadline(ctx context.Context, at time.Time) error {
 	return a.moveDeadline(ctx, a.Dial, a.path, at)
+}
+
+// Pause implements [backend.Pauser].
+func (a *attached) Pause(ctx context.Context) error {
+	return a.pause(ctx, a.Dial, a.path, a.group)
+}
+
+// Resume implements [backend.Pauser].
+func (a *attached) Resume(ctx context.Context) error {
+	return a.resume(ctx, a.Dial, a.path, a.group)
 }
 
 func (a *attached) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
@@ -119,6 +132,9 @@ func (a *attached) Destroy(ctx context.Context) error {
 		return fmt.Errorf("find the owner of sandbox %s: %w", a.ID(), err)
 	}
 	err = signalKill(a.pidfd)
+	if err == nil { // one that is paused may end only when it goes on
+		err = a.group.Thaw()
+	}
 	switch {
 	case err == nil && !ended:
 		if err = awaitOwner(ctx, lock); err != nil {

@@ -56,6 +56,9 @@ func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 // removeDead removes a sandbox whose directory was renamed. What it has no namespaces for may live still.
 func removeDead(d dirs, id, dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, placesLink)); err == nil {
+		if err := cgroup.Detect().Thaw(groupName(d, id)); err != nil {
+			return err
+		}
 		if err := endTagged(tagOf(filepath.Join(d.sandboxes, id))); err != nil {
 			return err
 		}

@@ -43,7 +43,10 @@ type machine struct {
 	reason  string // why it ended; set before done is closed
 }
 
-var _ backend.Machine = (*machine)(nil)
+var (
+	_ backend.Machine = (*machine)(nil)
+	_ backend.Pauser  = (*machine)(nil)
+)
 
 func (m *machine) Done() <-chan struct{} { return m.done }
 
@@ -62,6 +65,17 @@ func (m *machine) End() backend.End {
 func (m *machine) SetDeadline(ctx context.Context, at time.Time) error {
 	defer func() { m.guard(m.Info().Deadline) }()
 	return m.moveDeadline(ctx, m.Dial, m.dir.path, at)
+}
+
+// Pause implements [backend.Pauser].
+func (m *machine) Pause(ctx context.Context) error {
+	return m.pause(ctx, m.Dial, m.dir.path, m.group)
+}
+
+// Resume implements [backend.Pauser].
+func (m *machine) Resume(ctx context.Context) error {
+	defer func() { m.guard(m.Info().Deadline) }()
+	return m.resume(ctx, m.Dial, m.dir.path, m.group)
 }
 
 // Dial connects to the agent.
@@ -126,7 +140,8 @@ func (m *machine) Destroy(ctx context.Context) error {
 		return m.cleanup
 	default:
 	}
-	if err := m.process.kill(); err != nil {
+	// One that is paused may end only when it goes on.
+	if err := errors.Join(m.process.kill(), m.group.Thaw()); err != nil {
 		return fmt.Errorf("kill sandbox %s: %w", m.ID(), err)
 	}
 	select {
@@ -228,6 +243,64 @@ func (d *description) moveDeadline(ctx context.Context, dial dialer, dir string,
 	return nil
 }
 
+// pause freezes the sandbox. Its record says so before, so that who ends in between leaves none that seems to run and does not answer.
+func (d *description) pause(ctx context.Context, dial dialer, dir string, g *cgroup.Group) error {
+	r, err := readRecord(dir)
+	if err != nil {
+		return err
+	}
+	if r.Info.Paused {
+		return backend.ErrPaused
+	}
+	err = withAgent(ctx, dial, func(agent *agentclient.Client) error {
+		_, err := agent.PauseTimers(ctx)
+		return err
+	})
+	if err == nil {
+		err = d.notePaused(dir, true, nil)
+	}
+	if err == nil {
+		err = g.Freeze(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeTime)
+	defer cancel()
+	return errors.Join(err, d.resume(after, dial, dir, g))
+}
+
+// resumeTime bounds how long a sandbox may take to go on that could not be paused.
+const resumeTime = 10 * time.Second
+
+func (d *description) resume(ctx context.Context, dial dialer, dir string, g *cgroup.Group) error {
+	if err := g.Thaw(); err != nil {
+		return err
+	}
+	return withAgent(ctx, dial, func(agent *agentclient.Client) error {
+		now, err := agent.ResumeTimers(ctx)
+		if err != nil {
+			return err
+		}
+		return d.notePaused(dir, false, &now.At)
+	})
+}
+
+// notePaused writes it to the sandbox's record, and the deadline where that is another.
+func (d *description) notePaused(dir string, paused bool, deadline *time.Time) error {
+	d.deadline.Lock()
+	defer d.deadline.Unlock()
+	r, err := readRecord(dir)
+	if err != nil {
+		return err
+	}
+	d.record.Info.Paused, d.record.Info.Deadline = paused, r.Info.Deadline // which another handle may have moved
+	if deadline != nil {
+		d.record.Info.Deadline = *deadline
+	}
+	return d.record.write(dir)
+}
+
 type dialer func(context.Context) (io.ReadWriteCloser, error)
 
 // withAgent calls do with a connection of its own.
@@ -246,6 +319,9 @@ func withAgent(ctx context.Context, dial dialer, do func(*agentclient.Client) er
 // backstop is how long after its deadline a sandbox is looked at that has not ended.
 const backstop = 10 * time.Second
 
+// pausedCheck is how long after its deadline a sandbox that is paused is looked at again.
+const pausedCheck = time.Minute
+
 // guard has the sandbox looked at after a deadline; zero is never.
 func (m *machine) guard(at time.Time) {
 	if at.IsZero() {
@@ -259,6 +335,10 @@ func (m *machine) guard(at time.Time) {
 // process may have moved, unless its agent says that it has another, or that it is paused.
 func (m *machine) overdue(ctx context.Context) error {
 	r, err := readRecord(m.dir.path)
+	if err == nil && r.Info.Paused { // by whomever; it cannot be asked, and its deadline is what is left of it then
+		m.timer.Reset(pausedCheck)
+		return nil
+	}
 	if err == nil && (r.Info.Deadline.IsZero() || time.Now().Before(r.Info.Deadline)) {
 		m.guard(r.Info.Deadline)
 		return nil
@@ -271,5 +351,5 @@ func (m *machine) overdue(ctx context.Context) error {
 	if err == nil && (d.Paused || d.At.IsZero() || time.Now().Before(d.At)) {
 		return nil
 	}
-	return m.process.kill()
+	return errors.Join(m.process.kill(), m.group.Thaw())
 }

@@ -43,6 +43,10 @@ type Link struct {
 	dialing chan struct{} // closed when the attempt to connect that is under way is done; else nil
 	closed  bool
 	watch   sync.WaitGroup // of the watchers of clients
+
+	pause    sync.Mutex
+	paused   time.Time     // since when the sandbox is; zero: it is not
+	pausedIn time.Duration // the sum of what is over
 }
 
 // New returns the link to a machine's agent, without connecting. A nil log logs nothing.
@@ -55,8 +59,42 @@ func New(machine Machine, log *slog.Logger) *Link {
 	return l
 }
 
+// SetPaused notes whether the sandbox is paused, as the caller has seen to.
+func (l *Link) SetPaused(paused bool) {
+	l.pause.Lock()
+	defer l.pause.Unlock()
+	switch {
+	case paused && l.paused.IsZero():
+		l.paused = time.Now()
+	case !paused && !l.paused.IsZero():
+		l.pausedIn += time.Since(l.paused)
+		l.paused = time.Time{}
+	}
+}
+
+// Paused is for how long the sandbox was paused so far, and whether it is. No time limit of what runs in it counts that.
+func (l *Link) Paused() (so time.Duration, is bool) {
+	l.pause.Lock()
+	defer l.pause.Unlock()
+	if l.paused.IsZero() {
+		return l.pausedIn, false
+	}
+	return l.pausedIn + time.Since(l.paused), true
+}
+
 // Alive returns why the sandbox cannot be used; nil if it can.
 func (l *Link) Alive() error {
+	if err := l.Lives(); err != nil {
+		return err
+	}
+	if _, is := l.Paused(); is {
+		return fmt.Errorf("sandbox %s: %w: resume it first", l.machine.ID(), backend.ErrPaused)
+	}
+	return nil
+}
+
+// Lives returns how the sandbox has ended; nil if it has not.
+func (l *Link) Lives() error {
 	if l.ending.Load() {
 		return fmt.Errorf("sandbox %s: %w", l.machine.ID(), ErrClosed)
 	}
@@ -219,7 +257,7 @@ func (l *Link) Shutdown() bool {
 	l.mu.Lock()
 	client := l.client
 	l.mu.Unlock()
-	if client == nil {
+	if _, is := l.Paused(); is || client == nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)

@@ -290,3 +290,39 @@ func TestLinkDrop(t *testing.T) {
 	}
 	l.Close()
 }
+
+// TestPaused: a paused sandbox lives and cannot be used, and the time goes on for who counts it.
+func TestPaused(t *testing.T) {
+	m := &fakeMachine{Machine: endless{}}
+	l := New(m, nil)
+	defer l.Close()
+	if so, is := l.Paused(); so != 0 || is {
+		t.Errorf("new, it is paused %v, for %v, want false, 0", is, so)
+	}
+	l.SetPaused(true)
+	if err := l.Alive(); !errors.Is(err, backend.ErrPaused) {
+		t.Errorf("alive: %v, want ErrPaused", err)
+	}
+	if err := l.Lives(); err != nil {
+		t.Errorf("lives: %v, want no error", err)
+	}
+	first, is := l.Paused()
+	l.SetPaused(true) // which it is
+	if second, _ := l.Paused(); !is || second < first {
+		t.Errorf("paused %v for %v and then %v, want true, and no less", is, first, second)
+	}
+	l.SetPaused(false)
+	sum, is := l.Paused()
+	if again, _ := l.Paused(); is || sum < first || again != sum {
+		t.Errorf("paused %v for %v and then %v, want false, at least %v, and the same", is, sum, again, first)
+	}
+	if err := l.Alive(); err != nil {
+		t.Errorf("alive: %v, want no error", err)
+	}
+}
+
+// endless is a machine that does not end.
+type endless struct{ Machine }
+
+func (endless) ID() string            { return "sb-endless" }
+func (endless) Done() <-chan struct{} { return nil }

@@ -176,7 +176,9 @@ func (l *Link) Watch(ctx context.Context, timeout time.Duration) (watched contex
 	timer := time.AfterFunc(timeout+answerGrace, func() {
 		defer close(done)
 		for watched.Err() == nil {
-			if err := l.ping(watched); err != nil {
+			if _, is := l.Paused(); is {
+				// It answers when it is resumed, and not before.
+			} else if err := l.ping(watched); err != nil {
 				cancel(fmt.Errorf("the sandbox's agent does not answer (%w): %w", err, ErrLost))
 				return
 			}

@@ -107,7 +107,12 @@ func (g *Group) remove(ctx context.Context) error {
 		// ours would leave the unit behind, running for ever without a group.
 		return errors.Join(g.each(func(d string) error { return empty(ctx, d) })...)
 	}
-	return errors.Join(g.each(func(d string) error { return removeDir(ctx, d) })...)
+	errs := []error{g.s.Thaw(g.name)}
+	errs = append(errs, g.each(func(d string) error { return removeDir(ctx, d) })...)
+	if g.s.Version != V2 && g.s.Usable("freezer") {
+		errs = append(errs, removeDir(ctx, g.s.freezerV1(g.name))) // by whom it was made is not known
+	}
+	return errors.Join(errs...)
 }
 
 // empty ends the processes of a group and waits until they have.
@@ -202,7 +207,7 @@ func (s *Support) Remove(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, destroyTime)
 	defer cancel()
-	var errs []error
+	errs := []error{s.Thaw(name)}
 	for _, b := range s.bases() {
 		if err := removeDir(ctx, filepath.Join(b, name)); err != nil {
 			errs = append(errs, fmt.Errorf("control group of %s: %w", name, err))

@@ -100,7 +100,7 @@ func (s *Support) refuse(why, fix string) {
 }
 
 func (s *Support) detectV1(mounts []mount, own map[string]string) {
-	for _, name := range append(slices.Clone(limiting), "cpuacct") {
+	for _, name := range append(slices.Clone(limiting), "cpuacct", "freezer") {
 		c := controller{why: "the " + name + " controller is not mounted", fix: "mount it: mount -t cgroup -o " + name + " " + name + " /sys/fs/cgroup/" + name}
 		for _, m := range mounts {
 			if m.v2 || !slices.Contains(m.controllers, name) {

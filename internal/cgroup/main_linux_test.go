@@ -60,6 +60,9 @@ func TestMain(m *testing.M) {
 		for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		}
 		os.Exit(0)
+	case "spin on":
+		for {
+		}
 	case "container":
 		if err := inContainer(); err != nil {
 			fmt.Println(err)

@@ -131,6 +131,88 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// TestFreeze: what is frozen uses no processor, goes on afterwards, and can be ended; by handles of other processes, too.
+func TestFreeze(t *testing.T) {
+	for _, how := range []string{"by its maker", "by another"} {
+		t.Run(how, func(t *testing.T) {
+			g := newGroup(t, Limits{PIDs: 40, Memory: 256 << 20})
+			c := start(t, g, "parent of spin on")
+			by := g
+			if how == "by another" {
+				var err error
+				if by, err = g.s.Open(g.name, c.Process.Pid); err != nil {
+					t.Fatal(err)
+				}
+			}
+			used := func() time.Duration {
+				u, err := g.Usage()
+				if err != nil || !u.CPUKnown {
+					t.Fatalf("%+v, %v, want no error, CPUKnown true", u, err)
+				}
+				return u.CPU
+			}
+			goesOn := func() {
+				t.Helper()
+				for before, end := used(), time.Now().Add(time.Minute); used() < before+20*time.Millisecond; time.Sleep(time.Millisecond) {
+					if time.Now().After(end) {
+						t.Fatal("it has not gone on after a minute")
+					}
+				}
+			}
+			goesOn()
+			for range 3 {
+				if err := by.Freeze(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				frozen := used()
+				time.Sleep(100 * time.Millisecond)
+				// The kernel may still count what was before.
+				if now := used(); now > frozen+10*time.Millisecond {
+					t.Errorf("frozen, it has used %v more, want next to nothing", now-frozen)
+				}
+				if err := by.Thaw(); err != nil {
+					t.Fatal(err)
+				}
+				goesOn()
+			}
+			if err := by.Freeze(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := g.Destroy(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Wait(); err == nil {
+				t.Error("frozen and destroyed, it has ended without an error, want it killed")
+			}
+			if left := g.s.Stale(g.name); len(left) != 0 {
+				t.Errorf("left: %q, want none", left)
+			}
+		})
+	}
+}
+
+// TestFrozenIsCollected: what a dead owner has frozen can be removed by its name.
+func TestFrozenIsCollected(t *testing.T) {
+	g := newGroup(t, Limits{PIDs: 40})
+	if g.s.scopes {
+		t.Skip("systemd removes its scopes by itself")
+	}
+	c := start(t, g, "parent of spin on")
+	if err := g.Freeze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.s.Remove(t.Context(), g.name); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // it was killed
+	if left := g.s.Stale(g.name); len(left) != 0 {
+		t.Errorf("left: %q, want none", left)
+	}
+}
+
 // TestTidyRemovesOldEmptyGroups: what a dead owner of an unknown state directory left goes,
 // what is young or in use stays.
 func TestTidyRemovesOldEmptyGroups(t *testing.T) {

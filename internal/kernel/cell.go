@@ -208,6 +208,7 @@ func (r *running) follow(ctx context.Context) {
 	d, how := r.driver, r.kernel.Language.Kernel.Interrupt
 	outEnd, errEnd := r.outEnd, r.errEnd
 	var timer, grace, again <-chan time.Time
+	paused, _ := d.link.Paused()
 	if r.Timeout > 0 {
 		t := time.NewTimer(r.Timeout - time.Since(r.started))
 		defer t.Stop()
@@ -261,6 +262,11 @@ func (r *running) follow(ctx context.Context) {
 		case <-errEnd:
 			errEnd = nil
 		case <-timer:
+			if so, _ := d.link.Paused(); so > paused { // which counts for no limit
+				timer = time.After(so - paused)
+				paused = so
+				continue
+			}
 			stop(StopTimeout)
 		case <-cancelled:
 			stop(StopCancelled)

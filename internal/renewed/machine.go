@@ -4,6 +4,7 @@ package renewed
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,35 @@ func (r *Machine) Close(endAgent func() bool) error {
 	defer r.look(m)
 	defer m.leave()
 	return m.Close(endAgent)
+}
+
+// Pauser is a machine's, or an error that says that its backend has none.
+func Pauser(m backend.Machine) (backend.Pauser, error) {
+	p, ok := m.(backend.Pauser)
+	if !ok {
+		return nil, fmt.Errorf("%w: the %s backend cannot pause sandboxes", backend.ErrUnsupported, m.Info().Backend)
+	}
+	return p, nil
+}
+
+// Pause implements [backend.Pauser]. It waits for a replacement that is under way.
+func (r *Machine) Pause(ctx context.Context) error {
+	return r.pauser(func(p backend.Pauser) error { return p.Pause(ctx) })
+}
+
+// Resume implements [backend.Pauser].
+func (r *Machine) Resume(ctx context.Context) error {
+	return r.pauser(func(p backend.Pauser) error { return p.Resume(ctx) })
+}
+
+func (r *Machine) pauser(do func(backend.Pauser) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, err := Pauser(r.now.Load().Machine)
+	if err != nil {
+		return err
+	}
+	return do(p)
 }
 
 // The other methods are those of the machine that there is now.
