@@ -21,16 +21,24 @@ type sdkUser struct {
 	env    []string
 }
 
-// newSDK starts a server for an SDK. Arguments are those of the server.
-func newSDK(t *testing.T, args ...string) *sdkUser {
-	t.Helper()
-	s := newMachine(t).start(append([]string{"--e2b", "--ttl", "20m", "--max-ttl", "20m"}, args...)...)
+// newSDK starts a server for an SDK, with these flags.
+func (m *machine) newSDK(args ...string) *sdkUser {
+	m.t.Helper()
+	s := m.start(append([]string{"--e2b", "--ttl", "20m", "--max-ttl", "20m"}, args...)...)
 	key := s.makeKey("--e2b", "sdk")
-	dir := t.TempDir()
+	dir := m.t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/e2b")); err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
-	return &sdkUser{t, s, dir, append(os.Environ(), "E2B_API_URL="+s.address, "E2B_SANDBOX_URL="+s.address, "E2B_API_KEY="+key)}
+	return &sdkUser{m.t, s, dir, append(os.Environ(), "E2B_API_URL="+s.address, "E2B_SANDBOX_URL="+s.address, "E2B_API_KEY="+key)}
+}
+
+// python installs packages, and runs a script of theirs.
+func (s *sdkUser) python(script string, packages ...string) {
+	s.t.Helper()
+	s.run("python3", "-m", "venv", "venv")
+	s.run("venv/bin/pip", append([]string{"install", "--quiet", "--disable-pip-version-check"}, packages...)...)
+	s.run("venv/bin/python", script)
 }
 
 // run runs a program to its end: a relative one with a slash is in the SDK's directory.
@@ -59,10 +67,8 @@ func TestE2BPython(t *testing.T) {
 			if v.sdk == newest {
 				args = []string{"--ports-domain", "ports.example.org"} // older ones would go there for all
 			}
-			s := newSDK(t, args...)
-			s.run("python3", "-m", "venv", "venv")
-			s.run("venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "e2b=="+v.sdk, "e2b-code-interpreter=="+v.interpreter)
-			s.run("venv/bin/python", "sdk.py")
+			s := newMachine(t).newSDK(args...)
+			s.python("sdk.py", "e2b=="+v.sdk, "e2b-code-interpreter=="+v.interpreter)
 			if v.sdk == newest {
 				s.run("venv/bin/python", "ports.py")
 				s.streams("venv/bin/python", "large.py")
@@ -105,15 +111,36 @@ func (s *server) peakMemory() int {
 
 // TestE2BSnapshots has the SDK for Python take snapshots, and begin with them.
 func TestE2BSnapshots(t *testing.T) {
-	s := newSDK(t, "--writable-root", "--max-images", "40")
-	s.run("python3", "-m", "venv", "venv")
-	s.run("venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "e2b==2.63.0")
-	s.run("venv/bin/python", "snapshots.py")
+	newMachine(t).newSDK("--writable-root", "--max-images", "40").python("snapshots.py", "e2b==2.63.0")
+}
+
+// TestE2BAdapters has frameworks use sandboxes by their own adapters for E2B.
+func TestE2BAdapters(t *testing.T) {
+	t.Run("LangChain", func(t *testing.T) {
+		t.Parallel()
+		newMachine(t).newSDK().python("with_langchain.py", "langchain-e2b==0.0.6", "deepagents==0.6.12", "e2b==2.63.0")
+	})
+	t.Run("OpenAI Agents", func(t *testing.T) {
+		t.Parallel()
+		newMachine(t).newSDK("--writable-root", "--max-images", "40").python("with_openai.py", "openai-agents[e2b]==0.24.0")
+	})
+}
+
+// TestE2BCharts has an SDK read what an environment's packages draw.
+func TestE2BCharts(t *testing.T) {
+	m := newMachine(t)
+	m.env = append(m.env, "LLMSANDBOX_CONFIG_DIR="+t.TempDir())
+	setup := exec.CommandContext(t.Context(), command, "setup", "plots", "--lib", "ipython", "--lib", "matplotlib", "--lib", "pandas")
+	setup.Env = m.env
+	if out, err := setup.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	m.newSDK("--environment", "plots").python("charts.py", "e2b==2.63.0", "e2b-code-interpreter==2.11.5")
 }
 
 // TestE2BTypeScript has those for TypeScript do so, with the Node.js that was installed with them: a distribution's may be too old.
 func TestE2BTypeScript(t *testing.T) {
-	s := newSDK(t)
+	s := newMachine(t).newSDK()
 	s.run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	s.run("node_modules/node-linux-"+map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]+"/bin/node", "sdk.mjs")
 }
