@@ -20,7 +20,7 @@ func (s *Server) imageRoutes() {
 		Body apitypes.NewImage
 	}) (apitypes.MadeImage, error) {
 		trailOf(ctx).detail = "image " + in.Body.Name
-		made, skipped, err := s.service.Commit(ctx, s.caller(ctx).Project, in.ID, images.Image{Name: in.Body.Name, Labels: in.Body.Labels}, in.Body.Replace)
+		made, skipped, err := s.service.Commit(ctx, s.caller(ctx).Project, in.ID, images.Image{Name: in.Body.Name, Labels: in.Body.Labels}, in.Body.Replace, nil)
 		return apitypes.MadeImage{Image: apitypes.Image(made), Skipped: skipped}, err
 	})
 	answer(s, operation{

@@ -31,7 +31,7 @@ func (s *Server) addSDKs() error {
 		rand.Read(secret) // never fails
 	}
 	sdks, err := e2b.New(e2b.Config{
-		Service: s.service, Authenticate: s.sdkCaller, Begin: s.beginOfSDK, Count: s.countOfSDK, Secret: secret, Domain: s.cfg.PortsDomain, Port: s.toSDKPort, Log: s.cfg.Log,
+		Service: s.service, Authenticate: s.sdkCaller, Begin: s.beginOfSDK, Count: s.countOfSDK, Secret: secret, Domain: s.cfg.PortsDomain, Scheme: s.scheme(), Port: s.toSDKPort, Log: s.cfg.Log,
 	})
 	if err != nil {
 		return err

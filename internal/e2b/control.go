@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -109,6 +110,14 @@ func (s *Server) controlRoutes() http.Handler {
 	route("snapshot", s.snapshot, "POST /sandboxes/{id}/snapshots")
 	route("list", s.listSnapshots, "GET /snapshots")
 	route("remove-template", s.removeTemplate, "DELETE /templates/{template}")
+	route("request-build", s.requestBuild, "POST /v3/templates")
+	route("request-upload", s.requestUpload, "GET /templates/{template}/files/{hash}")
+	mux.HandleFunc("PUT /templates/{template}/files/{hash}", s.uploadForBuild)
+	route("build-template", s.startBuild, "POST /v2/templates/{template}/builds/{build}")
+	route("info", s.buildStatus, "GET /templates/{template}/builds/{build}/status")
+	route("info", s.aboutTemplate, "GET /templates/{template}/{what}")
+	route("tag-template", s.assignTags, "POST /templates/tags")
+	route("remove-template", s.removeTags, "DELETE /templates/tags")
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, refusal(http.StatusNotImplemented, r.Method+" "+r.URL.Path+": this server does not have that"))
 	})
@@ -116,7 +125,7 @@ func (s *Server) controlRoutes() http.Handler {
 }
 
 // beginners are the operations that begin something.
-var beginners = []string{"create", "snapshot"}
+var beginners = []string{"create", "snapshot", "build-template"}
 
 // readers are the operations for which a key that may read is enough.
 var readers = []string{"info", "list", "metrics"}
@@ -316,10 +325,18 @@ func (s *Server) open(ctx context.Context, project string, in *newSandbox, label
 	if err != nil {
 		return "", err
 	}
-	o := llmsandbox.Options{Lifetime: duration(*in.Timeout), Env: in.Env, Network: network, Workdir: Home, Labels: labels}
-	if err := s.fromTemplate(project, in.Template, &o); err != nil {
+	o := llmsandbox.Options{Lifetime: duration(*in.Timeout), Network: network, Workdir: Home, Labels: labels}
+	text, err := s.fromTemplate(project, in.Template, &o)
+	if err != nil {
 		return "", err
 	}
+	if text != "" {
+		labels[setupLabel] = text
+	}
+	has := setupOf(labels)
+	o.Env, o.Limits = map[string]string{}, has.limits()
+	maps.Copy(o.Env, has.Env)
+	maps.Copy(o.Env, in.Env)
 	for _, v := range in.Volumes {
 		o.Volumes = append(o.Volumes, llmsandbox.VolumeMount{Name: v.Name, Target: v.Path})
 	}
@@ -329,6 +346,9 @@ func (s *Server) open(ctx context.Context, project string, in *newSandbox, label
 	}
 	if err != nil {
 		return "", err
+	}
+	if err := s.begin(ctx, sb, project, &has); err != nil {
+		return "", errors.Join(err, s.service.Remove(context.WithoutCancel(ctx), project, sb.ID()))
 	}
 	return sb.ID(), nil
 }

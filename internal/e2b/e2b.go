@@ -60,6 +60,8 @@ type Config struct {
 	Secret []byte
 	// Domain is the one below which sandboxes have names; empty: there are no names.
 	Domain string
+	// Scheme is that by which clients reach the server: http or https.
+	Scheme string
 	// Port hands on a request to a server inside a sandbox. It fails, before it has answered, with fs.ErrNotExist where nothing listens.
 	Port func(w http.ResponseWriter, r *http.Request, to *Port) error
 	Log  *slog.Logger
@@ -74,8 +76,9 @@ type Server struct {
 	interp  http.Handler
 	key     []byte
 
-	mu    sync.Mutex
-	lives map[string]*live // by the sandbox's id
+	mu     sync.Mutex
+	lives  map[string]*live // by the sandbox's id
+	builds builds
 
 	stopping context.Context //nolint:containedctx // it is the server's
 	stop     context.CancelFunc

@@ -162,8 +162,8 @@ func (t *target) path(user, p string) (string, error) {
 	home := t.sandbox.Workdir()
 	switch user {
 	case "", ordinaryUser:
-	case "root":
-		home = "/root"
+	case rootUser:
+		home = rootHome
 	default:
 		return "", refusal(http.StatusUnauthorized, fmt.Sprintf("invalid username: '%s'", user))
 	}

@@ -39,7 +39,7 @@ const (
 	// pieceSize and terminalPieceSize are the most output that is in one event.
 	pieceSize, terminalPieceSize = 32 << 10, 16 << 10
 
-	rootHome = "/root"
+	rootUser, rootHome = "root", "/root"
 )
 
 // processes are the programs that SDKs have started in a sandbox.
@@ -274,13 +274,11 @@ func (s processService) start(ctx context.Context, t *target, p *program, in *pr
 	defer leave()
 	home := t.sandbox.Workdir()
 	opts := &llmsandbox.ExecOptions{KeepChildren: true, Timeout: llmsandbox.Unlimited} // as a terminal's: the sandbox's lifetime bounds it
-	switch user {
-	case "", ordinaryUser:
-		user = ordinaryUser
-	default:
+	has := setupOf(t.sandbox.Labels())
+	if user = cmp.Or(user, has.User, ordinaryUser); user != ordinaryUser {
 		opts.User = user
 		// Not every sandbox that has root has a home for it.
-		if _, err := t.sandbox.Stat(ctx, rootHome); user == "root" && err == nil {
+		if _, err := t.sandbox.Stat(ctx, rootHome); user == rootUser && err == nil {
 			home = rootHome
 		}
 	}
@@ -294,7 +292,7 @@ func (s processService) start(ctx context.Context, t *target, p *program, in *pr
 	for name, value := range config.GetEnvs() {
 		opts.Env[name] = value
 	}
-	opts.Dir = expand(home, config.GetCwd())
+	opts.Dir = expand(home, cmp.Or(config.GetCwd(), has.Workdir))
 	stdout := &output{p, pieceSize, func(b []byte) *process.ProcessEvent_DataEvent {
 		return &process.ProcessEvent_DataEvent{Output: &process.ProcessEvent_DataEvent_Stdout{Stdout: b}}
 	}}

@@ -60,16 +60,32 @@ func (s *Server) snapshot(ctx context.Context, _ http.ResponseWriter, r *request
 		return 0, nil, errNoRoot
 	}
 	name := cmp.Or(imageName(in.Name), generated+strings.ToLower(rand.Text()[:16]))
-	there, err := s.service.Image(r.caller.Project, name)
-	if err != nil && !errors.Is(err, llmsandbox.ErrImageNotFound) {
+	again, err := s.hasImage(r.caller.Project, name, snapshotLabel) // a template or image by that name stays
+	if err != nil {
 		return 0, nil, err
 	}
-	again := err == nil && there.Labels[snapshotLabel] != "" // a template or image by that name stays
-	made, _, err := s.service.Commit(ctx, r.caller.Project, r.id, images.Image{Name: name, Labels: map[string]string{snapshotLabel: outerID(r.id)}}, again)
+	sb, err := s.service.Get(ctx, r.caller.Project, r.id)
+	if err != nil {
+		return 0, nil, err
+	}
+	labels := map[string]string{snapshotLabel: outerID(r.id)}
+	if text := sb.Labels()[setupLabel]; text != "" {
+		labels[setupLabel] = text
+	}
+	made, _, err := s.service.Commit(ctx, r.caller.Project, r.id, images.Image{Name: name, Labels: labels}, again, nil)
 	if err != nil {
 		return 0, nil, err
 	}
 	return http.StatusCreated, describeSnapshot(made.Name), nil
+}
+
+// hasImage reports whether a project has an image by a name that has a label.
+func (s *Server) hasImage(project, name, label string) (bool, error) {
+	i, err := s.service.Image(project, name)
+	if errors.Is(err, llmsandbox.ErrImageNotFound) {
+		err = nil
+	}
+	return i.Labels[label] != "", err
 }
 
 func (s *Server) listSnapshots(_ context.Context, w http.ResponseWriter, r *request) (int, any, error) {
@@ -120,22 +136,22 @@ func noTemplate(name string) error {
 	return refusal(http.StatusNotFound, fmt.Sprintf("template '%.130s' not found", valid(name)))
 }
 
-// fromTemplate gives options what a template has: an image of the project, or a template of the operator's.
-func (s *Server) fromTemplate(project, template string, o *llmsandbox.Options) error {
+// fromTemplate gives options what a template has: an image of the project, or a template of the operator's. Where the image has a setup, it returns that.
+func (s *Server) fromTemplate(project, template string, o *llmsandbox.Options) (text string, err error) {
 	if slices.Contains(ownTemplates, template) {
-		return nil
+		return "", nil
 	}
 	i, err := s.service.Image(project, imageName(template))
 	switch {
 	case err == nil:
 		o.Image = apitypes.OwnImage + i.Name
+		return i.Labels[setupLabel], nil
 	case errors.Is(err, llmsandbox.ErrImageNotFound):
 		if len(template) > maxTemplate || strings.Trim(template, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" { // as no template of the operator's is called
-			return noTemplate(template)
+			return "", noTemplate(template)
 		}
 		o.Template = template
-	default:
-		return err
+		return "", nil
 	}
-	return nil
+	return "", err
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -105,9 +107,9 @@ func (s *Service) Image(project, name string) (images.Image, error) {
 }
 
 // Commit makes an image of a project's sandbox as llmsandbox.Sandbox.Commit does, and tells what is not in it. Of the image, Name and Labels are asked for; one of
-// that name is replaced if replace is set. It waits for a place as programs do. It fails with ErrNotAllowed where projects have no images, with ErrQuota where
+// that name is replaced if replace is set. Where there is a check, the image is kept only if that succeeds. It waits for a place as programs do. It fails with ErrNotAllowed where projects have no images, with ErrQuota where
 // the project has as many as it may, and with llmsandbox.ErrImageExists.
-func (s *Service) Commit(ctx context.Context, project, id string, asked images.Image, replace bool) (made images.Image, skipped []string, err error) {
+func (s *Service) Commit(ctx context.Context, project, id string, asked images.Image, replace bool, check func() error) (made images.Image, skipped []string, err error) {
 	if s.images == nil {
 		return made, nil, errNoImages
 	}
@@ -122,13 +124,40 @@ func (s *Service) Commit(ctx context.Context, project, id string, asked images.I
 	if err != nil {
 		return made, nil, err
 	}
+	leave = sync.OnceFunc(leave)
 	defer leave()
 	made, err = s.images.Make(ctx, project, asked, replace, s.cfg.imageQuota, func(file string) (string, error) {
 		res, err := h.sandbox.Commit(ctx, file, nil)
 		skipped = res.Skipped
+		leave()
+		if err == nil && check != nil {
+			err = check()
+		}
 		return res.ID, err
 	})
 	return made, skipped, s.asImaged(project, err)
+}
+
+// CopyImage gives a project's image another name beside its own, as Commit gives it one.
+func (s *Service) CopyImage(ctx context.Context, project, name, to string, replace bool) error {
+	if s.images == nil {
+		return errNoImages
+	}
+	i, from, err := s.images.Find(project, name)
+	if err != nil {
+		return err
+	}
+	i.Name = to
+	_, err = s.images.Make(ctx, project, i, replace, s.cfg.imageQuota, func(file string) (string, error) { return i.ID, os.Link(from, file) })
+	return s.asImaged(project, err)
+}
+
+// Scratch is a file for what an image of a project is to be made from. It goes when it is closed.
+func (s *Service) Scratch(project string) (*os.File, error) {
+	if s.images == nil {
+		return nil, errNoImages
+	}
+	return s.images.Scratch(project)
 }
 
 func (c *Config) imageQuota(have int) error {

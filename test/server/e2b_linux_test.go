@@ -138,6 +138,15 @@ func TestE2BCharts(t *testing.T) {
 	m.newSDK("--environment", "plots").python("charts.py", "e2b==2.63.0", "e2b-code-interpreter==2.11.5")
 }
 
+// TestE2BTemplates has the SDK for Python build templates, and begin with them.
+func TestE2BTemplates(t *testing.T) {
+	for name, args := range map[string][]string{"user": nil, "root": {"--user", "root"}} {
+		t.Run(name, func(t *testing.T) {
+			newMachine(t).newSDK(append([]string{"--writable-root", "--max-images", "40"}, args...)...).python("templates.py", "e2b==2.63.0")
+		})
+	}
+}
+
 // TestE2BTypeScript has those for TypeScript do so, with the Node.js that was installed with them: a distribution's may be too old.
 func TestE2BTypeScript(t *testing.T) {
 	s := newMachine(t).newSDK()

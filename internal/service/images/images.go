@@ -97,6 +97,22 @@ func (s *Store) Clean(project, text string) string {
 	return regexp.MustCompile(`(docker-archive:)?`+dir+placePrefix+`[0-9]*/`+regexp.QuoteMeta(file)).ReplaceAllLiteralString(text, "of the project")
 }
 
+// Scratch is a file beside a project's images that has no name any more, so that it goes when it is closed.
+func (s *Store) Scratch(project string) (*os.File, error) {
+	dir := s.project(project)
+	if err := layerstore.MakePrivate(dir); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(dir, configdir.HalfPrefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) { // as a sweep may have done
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 func notFound(name string) error {
 	return errclass.Errorf(llmsandbox.ErrImageNotFound, "the project has no image %.130q", name)
 }
