@@ -32,6 +32,8 @@ func newMember(cfg *Config) (*replicas.Member, error) {
 // forwardedHeader is of a request that another server has forwarded, which is not forwarded again.
 const forwardedHeader = "Llmsandbox-Forwarded"
 
+func forwarded(r *http.Request) bool { return r.Header.Get(forwardedHeader) != "" }
+
 // dialTime is how long it may take to connect to another server.
 const dialTime = 5 * time.Second
 
@@ -97,7 +99,7 @@ func (r *relay) close() {
 // finds nothing of other projects; the other server asks again.
 func (s *Server) forward(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.relay == nil || r.Header.Get(forwardedHeader) != "" {
+		if s.relay == nil || forwarded(r) {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -252,6 +252,9 @@ func New(config *Config) (*Server, error) {
 		ResponseHeaders: "Accept-Ranges, Content-Range, Retry-After, WWW-Authenticate",
 		Refuse:          refuse,
 	}
+	if cfg.Replicas != nil {
+		gated.Relayed = forwarded
+	}
 	if cfg.Console {
 		// Before anybody has logged in, no body is kept in memory: login reads a little of it.
 		gated.Stream = func(r *http.Request) bool { return isUpload(r) || isPort(r) || isConsole(r.URL.Path) }

@@ -31,6 +31,9 @@ type Options struct {
 	Open    func(*http.Request) bool
 	Origins []string // web origins whose pages may send requests, beside those of the loopback over the loopback
 	Hosts   []string // names of the server, beside its address and localhost
+	// Relayed, where it is set, names requests that a server like this one has let through. They may be for any address, since it is that one's, and no
+	// page can have an address for a name. Who says so without having been there gains nothing else.
+	Relayed func(*http.Request) bool
 
 	MaxBody int64 // bytes of a request's body
 	// Stream, where it is set, names requests whose body is left to the handler to read: MaxBody does not bound it, and BodyTimeout
@@ -121,7 +124,7 @@ func (g *Gate) check(w http.ResponseWriter, r *http.Request) (*http.Request, err
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	address := Address(local)
-	if !g.allowHost(r.Host, address) {
+	if !g.allowHost(r.Host, address, g.options.Relayed != nil && g.options.Relayed(r)) {
 		return r, refuse(http.StatusForbidden, "the Host header %.80q is none of this server's names: use its address, or name it with --allow-host", r.Host)
 	}
 	if err := g.checkOrigin(w.Header(), r, address); err != nil || r.Method == http.MethodOptions {

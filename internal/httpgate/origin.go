@@ -39,7 +39,7 @@ func parseOrigins(texts []string) ([]string, error) {
 // allowHost reports whether a Host header is one of the server's at the address that the
 // request came in by. A page can have its own name resolved to this machine, and is then
 // of the same origin as the server for the browser; but the browser still says that name.
-func (g *Gate) allowHost(header string, local netip.Addr) bool {
+func (g *Gate) allowHost(header string, local netip.Addr, relayed bool) bool {
 	name := header
 	if host, _, err := net.SplitHostPort(header); err == nil {
 		name = host
@@ -51,10 +51,10 @@ func (g *Gate) allowHost(header string, local netip.Addr) bool {
 		return true
 	}
 	if isLoopbackName(name) {
-		return local.IsLoopback()
+		return local.IsLoopback() || relayed
 	}
 	ip, err := netip.ParseAddr(name)
-	return err == nil && local.IsValid() && ip.Unmap() == local
+	return err == nil && (local.IsValid() && ip.Unmap() == local || relayed)
 }
 
 // isLoopbackName reports whether a name or address can only mean the machine itself.

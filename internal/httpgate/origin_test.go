@@ -3,8 +3,35 @@ package httpgate
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"testing"
 )
+
+// TestAllowHost: what another server has let through may be for an address that is that one's, and for no name but this one's.
+func TestAllowHost(t *testing.T) {
+	g, err := New(Options{Hosts: []string{"sandbox.example.org"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for header, want := range map[string]struct{ direct, relayed bool }{
+		"sandbox.example.org:8321": {true, true},
+		"10.0.0.7:8321":            {true, true},
+		"10.0.0.8:8321":            {false, true},
+		"[fd00::8]:8321":           {false, true},
+		"[fd00::8]":                {false, true},
+		"localhost":                {false, true},
+		"127.0.0.1:1":              {false, true},
+		"evil.example.org":         {false, false},
+		"10.0.0.8.evil.example":    {false, false},
+		"localhost.evil.example":   {false, false},
+		"":                         {false, false},
+	} {
+		local := netip.MustParseAddr("10.0.0.7")
+		if direct, relayed := g.allowHost(header, local, false), g.allowHost(header, local, true); direct != want.direct || relayed != want.relayed {
+			t.Errorf("Host %q: %t, relayed %t, want %+v", header, direct, relayed, want)
+		}
+	}
+}
 
 // TestFromOwnPage: only what a browser cannot be made to say by another page counts.
 func TestFromOwnPage(t *testing.T) {
