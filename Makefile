@@ -8,7 +8,7 @@ export CGO_ENABLED ?= 0
 # Nor what a clone in another place has compiled, and tested.
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
-.PHONY: build commands deploy-tools test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines container cluster pods kubernetes vm clients console harness \
+.PHONY: build commands deploy-tools test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines container cluster pods kubernetes chart vm clients console harness \
 	docs fuzz lint types bench generate web cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
@@ -26,7 +26,7 @@ commands: ## the command for all tests, and what counts them
 
 # Three lanes, side by side: much of each is waiting. Pods are tried where a cluster has been built, which takes long.
 ON_ENGINES := docker-rest engines container user-rest process
-ON_CLUSTER := kubernetes harness clients console
+ON_CLUSTER := kubernetes chart harness clients console
 PODS = $(if $(filter kubernetes,$(ALSO)),pods,$(shell test/cluster/build --built >/dev/null 2>&1 && echo pods))
 TIME ?= some 15 minutes on two processors, 30 the first time
 test: ## what every change must pass; ALSO="PART..." for more of it
@@ -35,12 +35,12 @@ test: ## what every change must pass; ALSO="PART..." for more of it
 		"docker user $(filter $(ON_ENGINES),$(ALSO))" "$(PODS) programs $(filter $(ON_CLUSTER),$(ALSO))"
 
 test-all: ## all there is: before a release
-	@$(MAKE) --no-print-directory test ALSO="$(shell awk '!/^#/ { print $$1 }' .ci/parts)" TIME="some 45 minutes on two processors, 90 the first time"
+	@$(MAKE) --no-print-directory test ALSO="chart $(shell awk '!/^#/ { print $$1 }' .ci/parts)" TIME="some 45 minutes on two processors, 90 the first time"
 
 test-deps: ## what the tests need: installed as root on Debian, else named
 	scripts/test-deps
 
-# What renders deploy: its tests alone need them, and building Helm takes minutes the first time.
+# What renders and installs deploy: its tests and chart need them, and building Helm takes minutes the first time.
 deploy-tools: ## Helm and kustomize, for the tests of deploy
 	GOBIN=$(LLMSANDBOX_TEST_COMMANDS) $(GO) install -ldflags="-s -w" helm.sh/helm/v4/cmd/helm@v4.3.1
 	GOBIN=$(LLMSANDBOX_TEST_COMMANDS) $(GO) install -ldflags="-s -w" sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
@@ -52,7 +52,7 @@ programs: commands ## beside the code too, with interpreters and compilers
 	$(SUM) --format pkgname-and-test-fails -- -timeout 20m $$($(GO) list ./... | grep -E "$(PROGRAMS)")
 
 PROGRAMS := /llmsandbox/(internal/language|security|images|bench|examples|scripts|test/docs|test/abuse|internal/seccomp)(/|$$)
-WHOLE := /llmsandbox/(test/(console|container|e2e|engine|kubernetes|mcp|server|vm)(/|$$)|internal/(cli|testengine|testcluster)$$)
+WHOLE := /llmsandbox/(test/(chart|console|container|e2e|engine|kubernetes|mcp|server|vm)(/|$$)|internal/(cli|testengine|testcluster)$$)
 
 SUITE := $(SUM) --format testname
 CONTRACT := ^TestConformance$$/^Contract$$
@@ -96,6 +96,9 @@ pods: commands cluster ## what a backend must do, on that cluster
 
 kubernetes: commands cluster ## all else of the suite there, with gVisor and faults
 	$(SUITE) -- -timeout 75m -skip '$(CONTRACT)' ./test/kubernetes
+
+chart: commands deploy-tools cluster ## the Helm chart of the servers: installed, upgraded and removed on that cluster
+	$(SUITE) -- -count=1 -timeout 20m ./test/chart
 
 vm: commands ## limits under cgroup v2, as root and as an ordinary user, in virtual machines
 	LLMSANDBOX_VM=1 $(SUITE) -- -count=1 -timeout 30m ./test/vm ./test/vm/unit

@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -168,6 +170,33 @@ func (s *Server) Database(t testing.TB) string {
 // Dial connects to the server as its clients do.
 func (s *Server) Dial() (net.Conn, error) {
 	return net.Dial("unix", filepath.Join(s.dir, ".s.PGSQL.5432"))
+}
+
+// Serve leads what comes in by a listener to the server, until the test ends.
+func (s *Server) Serve(t testing.TB, l net.Listener) {
+	var working sync.WaitGroup
+	working.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return // it was closed
+			}
+			to, err := s.Dial()
+			if err != nil {
+				from.Close()
+				t.Error(err)
+				continue
+			}
+			for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+				working.Go(func() {
+					_, _ = io.Copy(way[0], way[1]) // either end closes it
+					way[0].Close()
+				})
+			}
+		}
+	})
+	t.Cleanup(working.Wait)
+	t.Cleanup(func() { l.Close() })
 }
 
 func (s *Server) url(database string) string {
