@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	case "spin on":
-		for {
+		for n := 0; ; n++ {
 		}
 	case "container":
 		if err := inContainer(); err != nil {

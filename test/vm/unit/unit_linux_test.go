@@ -95,7 +95,13 @@ func (c client) setClock(path string, lives func(string)) {
 	}
 	program := start()
 	run(c.t, "date", "--set", "3 hours")
-	if status, text := c.ask(http.MethodGet, program+"?wait_seconds=30", ""); status != http.StatusNotFound {
+	status, text := c.ask(http.MethodGet, program+"?wait_seconds=30", "")
+	for range 3 { // which may take a busy machine a while
+		if status == http.StatusOK {
+			status, text = c.ask(http.MethodGet, program+"?wait_seconds=30", "")
+		}
+	}
+	if status != http.StatusNotFound {
 		c.t.Errorf("past its end: %d %s, want that there is no sandbox", status, text)
 	}
 	id := path[strings.LastIndexByte(path, '/')+1:]
