@@ -126,15 +126,18 @@ func (s *Sandbox) Pause(ctx context.Context) error {
 	if err := s.link.Alive(); err != nil {
 		return err
 	}
+	s.link.SetPaused(true) // before it is, so that nothing is asked of it in vain
 	p, err := renewed.Pauser(s.machine)
 	if err == nil {
 		err = p.Pause(ctx)
 	}
 	if err != nil && !errors.Is(err, ErrPaused) {
+		s.link.SetPaused(false)
+	}
+	if err != nil {
 		return fmt.Errorf("pause sandbox %s: %w", s.ID(), err)
 	}
-	s.link.SetPaused(true)
-	return err
+	return nil
 }
 
 // Resume lets a sandbox that was paused, by any handle, go on. One that is not paused goes on
@@ -152,6 +155,12 @@ func (s *Sandbox) Resume(ctx context.Context) error {
 	}
 	s.link.SetPaused(false)
 	return nil
+}
+
+// Paused reports whether the sandbox is paused, by this handle or before it was attached to. [List] tells what other handles have done.
+func (s *Sandbox) Paused() bool {
+	_, is := s.link.Paused()
+	return is
 }
 
 // Done is closed when the sandbox has ended, for whatever reason.

@@ -91,6 +91,16 @@ func (s *Sandbox) Reset(ctx context.Context) error {
 	return s.ask(ctx, &request{method: http.MethodPost, path: "/reset"}, nil)
 }
 
+// Pause stops all that runs in the sandbox until Resume, as [llmsandbox.Sandbox.Pause] does.
+func (s *Sandbox) Pause(ctx context.Context) error {
+	return s.ask(ctx, &request{method: http.MethodPost, path: "/pause"}, nil)
+}
+
+// Resume lets the sandbox go on, as [llmsandbox.Sandbox.Resume] does.
+func (s *Sandbox) Resume(ctx context.Context) error {
+	return s.ask(ctx, &request{method: http.MethodPost, path: "/resume"}, nil)
+}
+
 // closeTime bounds Close, which has no context.
 const closeTime = time.Minute
 

@@ -61,7 +61,7 @@ func describe(i backend.Info) apitypes.Sandbox {
 		ID: i.ID, Language: i.Language, Image: i.Image, Backend: i.Backend, Created: i.Created.UTC(), Idle: i.IdleTimeout.Seconds(), Labels: service.UserLabels(i.Labels),
 		Limits:   apitypes.SandboxLimits{Memory: max(i.Limits.Memory, 0), CPUs: max(i.Limits.CPUs, 0), PIDs: max(i.Limits.PIDs, 0), Disk: max(i.Limits.Disk, 0)},
 		Volumes:  apitypes.All(service.UserVolumes(&i), func(v llmsandbox.VolumeMount) apitypes.VolumeMount { return apitypes.VolumeMount(v) }),
-		Deadline: i.Deadline.UTC(),
+		Deadline: i.Deadline.UTC(), Paused: i.Paused,
 	}
 }
 
@@ -134,6 +134,18 @@ func (s *Server) sandboxRoutes() {
 		summary: "Make a sandbox what it was at first", doc: "It must have been created as resettable. All that runs in it is ended, and all that was written is removed.",
 	}, func(ctx context.Context, in *sandboxPath) (*struct{}, error) {
 		return nil, s.service.Reset(ctx, s.caller(ctx).Project, in.ID)
+	})
+	register(s, operation{
+		id: "pause-sandbox", method: http.MethodPost, path: "/v1/sandboxes/{id}/pause", tag: tag, status: http.StatusNoContent, write: true,
+		summary: "Stop all that runs in a sandbox until it is resumed", doc: "Memory, files and connections stay, and no time limit goes on, that of the sandbox neither. Until then, what needs the sandbox is answered with the code paused.",
+	}, func(ctx context.Context, in *sandboxPath) (*struct{}, error) {
+		return nil, s.service.Pause(ctx, s.caller(ctx).Project, in.ID)
+	})
+	register(s, operation{
+		id: "resume-sandbox", method: http.MethodPost, path: "/v1/sandboxes/{id}/resume", tag: tag, status: http.StatusNoContent, write: true,
+		summary: "Let a sandbox go on that is paused", doc: "One that is not paused goes on anyway.",
+	}, func(ctx context.Context, in *sandboxPath) (*struct{}, error) {
+		return nil, s.service.Resume(ctx, s.caller(ctx).Project, in.ID)
 	})
 	register(s, operation{
 		id: "remove-sandbox", method: http.MethodDelete, path: "/v1/sandboxes/{id}", tag: tag, status: http.StatusNoContent, write: true,

@@ -33,6 +33,7 @@ var Kinds = []Kind{
 	{llmsandbox.ErrVolumeNotFound, http.StatusNotFound, "volume_not_found"},
 	{llmsandbox.ErrVolumeExists, http.StatusConflict, "volume_exists"},
 	{llmsandbox.ErrVolumeInUse, http.StatusConflict, "volume_in_use"},
+	{llmsandbox.ErrPaused, http.StatusConflict, "paused"},
 	{llmsandbox.ErrRefused, http.StatusForbidden, "refused"},
 	{llmsandbox.ErrInstall, http.StatusUnprocessableEntity, "install"},
 	{llmsandbox.ErrImageNotFound, http.StatusUnprocessableEntity, "image_not_found"},

@@ -61,6 +61,7 @@ type Sandbox struct {
 	Backend  string            `json:"backend" example:"local"`
 	Created  time.Time         `json:"created"`
 	Deadline time.Time         `json:"deadline,omitzero" doc:"When it ends"`
+	Paused   bool              `json:"paused,omitzero" doc:"Nothing runs in it until it is resumed; its deadline moves by as long"`
 	Idle     float64           `json:"idle_timeout_seconds,omitempty" doc:"After how long without use it ends"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Limits   SandboxLimits     `json:"limits"`

@@ -49,7 +49,7 @@ func known(err error) *Refusal {
 
 // answerGone answers a request for a sandbox that cannot be had, in the words by which SDKs tell that from a port that is not open.
 func (s *Server) answerGone(w http.ResponseWriter, r *http.Request, id string, err error) {
-	if !errors.Is(err, llmsandbox.ErrNotFound) && !errors.Is(err, llmsandbox.ErrClosed) {
+	if !errors.Is(err, llmsandbox.ErrNotFound) && !errors.Is(err, llmsandbox.ErrClosed) && !errors.Is(err, llmsandbox.ErrPaused) {
 		answer(w, s.refusalOf(r.Context(), err))
 		return
 	}

@@ -31,6 +31,8 @@ const (
 	templateLabel = "e2b.template"
 	metadataLabel = "e2b.metadata" // as JSON
 	portsLabel    = "e2b.ports"    // likewise
+
+	lifecycleLabel = "e2b.lifecycle" // likewise
 )
 
 // maxBody bounds the body of a request of the control plane.
@@ -98,6 +100,8 @@ func (s *Server) controlRoutes() http.Handler {
 	route("create", s.create(300), "POST /v2/sandboxes")
 	route("create", s.create(15), "POST /sandboxes")
 	route("connect", s.connect, "POST /v2/sandboxes/{id}/connect", "POST /sandboxes/{id}/connect")
+	route("pause", s.pause, "POST /sandboxes/{id}/pause")
+	route("resume", s.resume, "POST /sandboxes/{id}/resume")
 	route("info", s.info, "GET /sandboxes/{id}")
 	route("kill", s.kill, "DELETE /sandboxes/{id}")
 	route("timeout", s.timeout, "POST /sandboxes/{id}/timeout")
@@ -174,11 +178,15 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, name strin
 
 // A newSandbox asks for one.
 type newSandbox struct {
-	Template   string             `json:"templateID"`
-	Timeout    *float64           `json:"timeout"`
-	Metadata   map[string]string  `json:"metadata"`
-	Env        map[string]string  `json:"envVars"`
-	AutoPause  bool               `json:"autoPause"`
+	Template   string            `json:"templateID"`
+	Timeout    *float64          `json:"timeout"`
+	Metadata   map[string]string `json:"metadata"`
+	Env        map[string]string `json:"envVars"`
+	AutoPause  bool              `json:"autoPause"`
+	Memory     *bool             `json:"autoPauseMemory"`
+	AutoResume struct {
+		Enabled bool `json:"enabled"`
+	} `json:"autoResume"`
 	Internet   *bool              `json:"allow_internet_access"`
 	Network    *network           `json:"network"`
 	Identities map[string]any     `json:"iam"`
@@ -304,6 +312,13 @@ func (s *Server) labels(in *newSandbox) (map[string]string, error) {
 		return nil, err
 	}
 	labels := map[string]string{templateLabel: cmp.Or(in.Template, ownTemplates[1]), metadataLabel: string(metadata)}
+	if l := (lifecycle{in.AutoPause, in.AutoResume.Enabled}); l != (lifecycle{}) {
+		text, err := json.Marshal(l)
+		if err != nil {
+			return nil, err
+		}
+		labels[lifecycleLabel] = string(text)
+	}
 	ports, err := s.ports(in.Network)
 	if ports != "" {
 		labels[portsLabel] = ports
@@ -316,8 +331,8 @@ func (s *Server) open(ctx context.Context, project string, in *newSandbox, label
 	switch {
 	case in.Timeout == nil || *in.Timeout <= 0:
 		return "", refusal(http.StatusBadRequest, "timeout: it must be more than 0 seconds")
-	case in.AutoPause:
-		return "", refusal(http.StatusBadRequest, "autoPause: this server cannot pause sandboxes; without it, the sandbox ends at its timeout")
+	case in.Memory != nil && !*in.Memory:
+		return "", refusal(http.StatusBadRequest, "autoPauseMemory: "+noFilePause)
 	case len(in.Identities) > 0:
 		return "", refusal(http.StatusBadRequest, "iam: this server gives sandboxes no identities")
 	}
@@ -325,7 +340,7 @@ func (s *Server) open(ctx context.Context, project string, in *newSandbox, label
 	if err != nil {
 		return "", err
 	}
-	o := llmsandbox.Options{Lifetime: duration(*in.Timeout), Network: network, Workdir: Home, Labels: labels}
+	o := llmsandbox.Options{Lifetime: s.lifetime(labels, *in.Timeout), Network: network, Workdir: Home, Labels: labels}
 	text, err := s.fromTemplate(project, in.Template, &o)
 	if err != nil {
 		return "", err
@@ -350,6 +365,9 @@ func (s *Server) open(ctx context.Context, project string, in *newSandbox, label
 	if err := s.begin(ctx, sb, project, &has); err != nil {
 		return "", errors.Join(err, s.service.Remove(context.WithoutCancel(ctx), project, sb.ID()))
 	}
+	if err := s.checkPause(ctx, project, sb.ID(), labels); err != nil {
+		return "", errors.Join(err, s.service.Remove(context.WithoutCancel(ctx), project, sb.ID()))
+	}
 	return sb.ID(), nil
 }
 
@@ -369,28 +387,39 @@ func (s *Server) find(ctx context.Context, r *request) (backend.Info, error) {
 func (s *Server) connect(ctx context.Context, _ http.ResponseWriter, r *request) (int, any, error) {
 	in := struct {
 		Timeout float64 `json:"timeout"`
-	}{300}
+		Memory  *bool   `json:"memory"`
+	}{Timeout: defaultTimeout}
 	if err := r.read(&in); err != nil {
 		return 0, nil, err
 	}
-	i, err := s.extend(ctx, r, in.Timeout)
+	i, err := s.find(ctx, r)
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, s.describe(r, i.ID, i.Labels), nil
+	status := http.StatusOK
+	if i.Paused {
+		if in.Memory != nil && !*in.Memory {
+			return 0, nil, refusal(http.StatusBadRequest, "memory: this server starts no paused sandbox anew: it goes on with all that runs in it")
+		}
+		status = http.StatusCreated
+		if err := s.service.Resume(ctx, r.caller.Project, i.ID); err != nil {
+			return 0, nil, err
+		}
+	}
+	if i, err = s.extend(ctx, r, in.Timeout); err != nil {
+		return 0, nil, err
+	}
+	s.pauseAtTimeout(r.caller.Project, i.ID, i.Labels)
+	return status, s.describe(r, i.ID, i.Labels), nil
 }
 
 // extend has a sandbox live for at least so many seconds from now.
 func (s *Server) extend(ctx context.Context, r *request, seconds float64) (backend.Info, error) {
 	i, err := s.find(ctx, r)
-	if err != nil || i.Deadline.IsZero() || !time.Now().Add(duration(seconds)).After(i.Deadline) {
+	if err != nil || i.Deadline.IsZero() || !time.Now().Add(duration(seconds)).After(timeoutOf(&i)) {
 		return i, err
 	}
-	sb, err := s.service.Get(ctx, r.caller.Project, r.id)
-	if err != nil {
-		return i, err
-	}
-	return i, s.service.SetLifetime(ctx, sb, duration(seconds))
+	return i, s.setTimeout(ctx, r.caller.Project, &i, seconds)
 }
 
 func (s *Server) refresh(ctx context.Context, _ http.ResponseWriter, r *request) (int, any, error) {
@@ -411,14 +440,16 @@ func (s *Server) timeout(ctx context.Context, w http.ResponseWriter, r *request)
 	if err := r.read(&in); err != nil {
 		return 0, nil, err
 	}
-	if in.Timeout <= 0 {
-		return s.kill(ctx, w, r)
-	}
-	sb, err := s.service.Get(ctx, r.caller.Project, r.id)
-	if err != nil {
+	i, err := s.find(ctx, r)
+	switch {
+	case err != nil:
 		return 0, nil, err
+	case in.Timeout > 0:
+		return http.StatusNoContent, nil, s.setTimeout(ctx, r.caller.Project, &i, in.Timeout)
+	case lifecycleOf(i.Labels).Pause:
+		return http.StatusNoContent, nil, s.service.Pause(ctx, r.caller.Project, i.ID)
 	}
-	return http.StatusNoContent, nil, s.service.SetLifetime(ctx, sb, duration(in.Timeout))
+	return s.kill(ctx, w, r)
 }
 
 func (s *Server) kill(ctx context.Context, _ http.ResponseWriter, r *request) (int, any, error) {
@@ -463,18 +494,30 @@ type listed struct {
 	Metadata map[string]string `json:"metadata"`
 	Token    string            `json:"envdAccessToken,omitempty"` // not in lists
 	Domain   *string           `json:"domain,omitempty"`
+
+	Lifecycle *listedLifecycle `json:"lifecycle,omitempty"` // not in lists
+	PauseMode string           `json:"pauseMode,omitempty"` // of one that is paused
 }
 
-const running = "running"
+type listedLifecycle struct {
+	AutoResume bool   `json:"autoResume"`
+	OnTimeout  string `json:"onTimeout"`
+}
+
+const running, paused = "running", "paused"
 
 func describeListed(i *backend.Info) listed {
 	const mega = 1 << 20
 	metadata := map[string]string{}
 	_ = json.Unmarshal([]byte(i.Labels[metadataLabel]), &metadata) // none, where the API has made the sandbox
-	return listed{
-		Template: i.Labels[templateLabel], Alias: i.Labels[templateLabel], ID: outerID(i.ID), Client: clientID, Started: i.Created.UTC(), End: i.Deadline.UTC(),
+	l := listed{
+		Template: i.Labels[templateLabel], Alias: i.Labels[templateLabel], ID: outerID(i.ID), Client: clientID, Started: i.Created.UTC(), End: timeoutOf(i).UTC(),
 		CPUs: max(int(math.Ceil(i.Limits.CPUs)), 1), Memory: max(i.Limits.Memory, 0) / mega, Disk: max(i.Limits.Disk, 0) / mega, State: running, Version: envdVersion, Metadata: metadata,
 	}
+	if i.Paused {
+		l.State, l.PauseMode = paused, "full"
+	}
+	return l
 }
 
 func (s *Server) info(ctx context.Context, _ http.ResponseWriter, r *request) (int, any, error) {
@@ -484,12 +527,19 @@ func (s *Server) info(ctx context.Context, _ http.ResponseWriter, r *request) (i
 	}
 	d := describeListed(&i)
 	d.Token, d.Domain = s.accessToken(i.ID), s.domain(r)
+	if of := lifecycleOf(i.Labels); of != (lifecycle{}) {
+		d.Lifecycle = &listedLifecycle{of.Resume, "kill"}
+		if of.Pause {
+			d.Lifecycle.OnTimeout = "pause"
+		}
+	}
 	return http.StatusOK, d, nil
 }
 
 func (s *Server) listRunning(ctx context.Context, _ http.ResponseWriter, r *request) (int, any, error) {
 	q := r.URL.Query()
 	q.Set("order", "asc")
+	q.Set("state", running)
 	all, err := s.matching(ctx, r, q)
 	return http.StatusOK, all, err
 }
@@ -519,7 +569,13 @@ func (s *Server) list(ctx context.Context, w http.ResponseWriter, r *request) (i
 	if err != nil {
 		return 0, nil, err
 	}
-	w.Header().Set("X-Total-Running", strconv.Itoa(len(all)))
+	n := 0
+	for i := range all {
+		if all[i].State == running {
+			n++
+		}
+	}
+	w.Header().Set("X-Total-Running", strconv.Itoa(n))
 	if text := q.Get("nextToken"); text != "" {
 		after, ok := parseCursor(text)
 		if !ok {
@@ -579,7 +635,7 @@ func (s *Server) matching(ctx context.Context, r *request, q url.Values) ([]list
 		// SDKs have micro- or milliseconds.
 		old := !since.IsZero() && l.Started.Truncate(time.Millisecond).Before(since.Truncate(time.Millisecond))
 		other := q.Get("template") != "" && q.Get("template") != l.Template
-		if infos[i].Labels[templateLabel] == "" || old || other || len(states) > 0 && !slices.Contains(states, running) {
+		if infos[i].Labels[templateLabel] == "" || old || other || len(states) > 0 && !slices.Contains(states, l.State) {
 			continue
 		}
 		matches := true

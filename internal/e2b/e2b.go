@@ -77,7 +77,8 @@ type Server struct {
 	key     []byte
 
 	mu     sync.Mutex
-	lives  map[string]*live // by the sandbox's id
+	lives  map[string]*live       // by the sandbox's id
+	timers map[string]*time.Timer // likewise, of those that are paused at their timeouts
 	builds builds
 
 	stopping context.Context //nolint:containedctx // it is the server's
@@ -101,8 +102,9 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, service: cfg.Service, key: key, lives: map[string]*live{}}
+	s := &Server{cfg: cfg, service: cfg.Service, key: key, lives: map[string]*live{}, timers: map[string]*time.Timer{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.working.Go(s.pauseThoseThereAre)
 	s.control, s.envd, s.interp = s.controlRoutes(), s.envdRoutes(), s.interpreterRoutes()
 	return s, nil
 }
@@ -258,6 +260,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.answerTooMany(w, r, p.port, s.refusalOf(r.Context(), err))
 			return
 		}
+	}
+	if err := s.wakeFor(r.Context(), t, shown && r.URL.Path != healthPath); err != nil {
+		s.answerGone(w, r, p.id, err)
+		return
 	}
 	switch p.port {
 	case envdPort:

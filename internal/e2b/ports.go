@@ -106,6 +106,10 @@ func (s *Server) servePort(w http.ResponseWriter, r *http.Request) {
 		answer(w, refusal(http.StatusForbidden, trafficRefusal))
 		return
 	}
+	if err := s.wakeFor(r.Context(), t, true); err != nil {
+		s.answerGone(w, r, p.id, err)
+		return
+	}
 	to := &Port{Project: t.project, Sandbox: t.sandbox, Port: uint16(p.port), Host: r.Host} //nolint:gosec // it is from 16 bits
 	if of.Host != "" {
 		to.Host = strings.ReplaceAll(of.Host, portVariable, strconv.Itoa(p.port))

@@ -448,6 +448,21 @@ func (s *Service) List(ctx context.Context, project string) ([]backend.Info, err
 	return of(project, all), nil
 }
 
+// ListAll returns the sandboxes of all projects, as List does for one.
+func (s *Service) ListAll(ctx context.Context) (map[string][]backend.Info, error) {
+	all, err := llmsandbox.List(ctx, s.cfg.Sandbox.Backend)
+	if err != nil {
+		return nil, err
+	}
+	projects := map[string][]backend.Info{}
+	for _, i := range all {
+		if project := i.Labels[projectLabel]; projects[project] == nil && project != "" {
+			projects[project] = of(project, all)
+		}
+	}
+	return projects, nil
+}
+
 // of are those of all sandboxes that belong to a project, in the order of their creation.
 func of(project string, all []backend.Info) []backend.Info {
 	var own []backend.Info
@@ -525,6 +540,29 @@ func (s *Service) Reset(ctx context.Context, project, id string) error {
 	s.usage.read(h.meter) // its counters may have begun again
 	return err
 }
+
+// Pause stops all that runs in a project's sandbox until Resume.
+func (s *Service) Pause(ctx context.Context, project, id string) error {
+	h, err := s.get(ctx, project, id)
+	if err != nil {
+		return err
+	}
+	defer s.changed()
+	return h.sandbox.Pause(ctx)
+}
+
+// Resume lets a project's sandbox go on that was paused, and any other anyway.
+func (s *Service) Resume(ctx context.Context, project, id string) error {
+	h, err := s.get(ctx, project, id)
+	if err != nil {
+		return err
+	}
+	defer s.changed()
+	return h.sandbox.Resume(ctx)
+}
+
+// MaxLifetime is the longest that a sandbox may have; 0: any.
+func (s *Service) MaxLifetime() time.Duration { return s.cfg.MaxLifetime }
 
 // SetLifetime has a sandbox end so long from now.
 func (s *Service) SetLifetime(ctx context.Context, sb *llmsandbox.Sandbox, lifetime time.Duration) error {
