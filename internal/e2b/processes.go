@@ -277,8 +277,9 @@ func (s processService) start(ctx context.Context, t *target, p *program, in *pr
 	has := setupOf(t.sandbox.Labels())
 	if user = cmp.Or(user, has.User, ordinaryUser); user != ordinaryUser {
 		opts.User = user
-		// Not every sandbox that has root has a home for it.
-		if _, err := t.sandbox.Stat(ctx, rootHome); user == rootUser && err == nil {
+		// Not every sandbox that has root has a home for it. A root without power over the files of others may not even enter it.
+		o := s.service.Sandbox()
+		if _, err := t.sandbox.Stat(ctx, rootHome); user == rootUser && err == nil && (o.Sudo || o.User != "") {
 			home = rootHome
 		}
 	}

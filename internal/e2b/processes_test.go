@@ -16,6 +16,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process"
 	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process/processconnect"
+	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
 // programs is the client of a sandbox's programs, with JSON as SDKs have it.
@@ -214,6 +215,20 @@ func TestProgramEnvironment(t *testing.T) {
 	if os.Getuid() == 0 { // only then have sandboxes of this backend a root
 		name, value = as("root")
 		b.must(b.start(ctx, line("id -u; echo $USER $HOME; pwd"), name, value)).wantEnd("0\nroot /home/user\n/home/user\n", 0, "exit status 0")
+	}
+}
+
+// TestRootHome: root's home is where its programs begin, if they may enter it.
+func TestRootHome(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root's sandboxes have a root")
+	}
+	for user, want := range map[string]string{"": Home, "root": rootHome} {
+		h := serveWith(t, func(core *service.Config, _ *Config) { core.Sandbox.WritableRoot, core.Sandbox.User = true, user })
+		b := h.open(llmsandbox.Options{Workdir: Home})
+		b.must(b.start(testContext(t), line("mkdir -p /root && chmod 700 /root"))).wantEnd("", 0, "exit status 0")
+		as := "Basic " + base64.StdEncoding.EncodeToString([]byte("root:"))
+		b.must(b.start(testContext(t), line("pwd"), "Authorization", as)).wantEnd(want+"\n", 0, "exit status 0")
 	}
 }
 
