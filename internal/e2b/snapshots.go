@@ -132,6 +132,11 @@ func (s *Server) removeTemplate(ctx context.Context, _ http.ResponseWriter, r *r
 // maxTemplate is how long the name of a template of the operator's may be.
 const maxTemplate = 40
 
+// isTemplate reports whether a template of the operator's may be called so.
+func isTemplate(name string) bool {
+	return len(name) <= maxTemplate && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
 func noTemplate(name string) error {
 	return refusal(http.StatusNotFound, fmt.Sprintf("template '%.130s' not found", valid(name)))
 }
@@ -147,7 +152,7 @@ func (s *Server) fromTemplate(project, template string, o *llmsandbox.Options) (
 		o.Image = apitypes.OwnImage + i.Name
 		return i.Labels[setupLabel], nil
 	case errors.Is(err, llmsandbox.ErrImageNotFound):
-		if len(template) > maxTemplate || strings.Trim(template, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" { // as no template of the operator's is called
+		if !isTemplate(template) {
 			return "", noTemplate(template)
 		}
 		o.Template = template

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,8 @@ const (
 	maxBuilds, maxBuilt = 8, 16
 	// maxUploaded bounds the bytes that a project's builds have uploaded and not used up.
 	maxUploaded = 1 << 30
+	// maxFiles bounds how many files are uploaded for the builds of one template.
+	maxFiles = 256
 	// buildWait is how long a build may take to be started once it was asked for, and buildTime the most that it may take then.
 	buildWait, buildTime = time.Hour, time.Hour
 	// maxTags bounds the names of one build.
@@ -98,7 +101,14 @@ func (b *build) ended() bool { return b.status == buildReady || b.status == buil
 type uploads struct {
 	secret string // in the URL that they are sent to
 	files  map[string]*os.File
+	count  int // with those that are coming
 	size   int64
+}
+
+// isHash reports whether a text is what SDKs call files that they upload.
+func isHash(text string) bool {
+	b, err := hex.DecodeString(text)
+	return err == nil && len(b) == sha256.Size
 }
 
 type logEntry struct {
@@ -295,7 +305,7 @@ func (bs *builds) note(b *build, level, step, message string) {
 // requestUpload tells where a file of a build goes, unless it is there.
 func (s *Server) requestUpload(_ context.Context, _ http.ResponseWriter, r *request) (int, any, error) {
 	template, hash := r.PathValue("template"), r.PathValue("hash")
-	if b, err := hex.DecodeString(hash); err != nil || len(b) != 32 {
+	if !isHash(hash) {
 		return 0, nil, refusal(http.StatusBadRequest, "the hash of files is no SHA-256")
 	}
 	s.builds.mu.Lock()
@@ -330,7 +340,7 @@ func (s *Server) takeUpload(r *http.Request) error {
 		s.builds.mu.Lock()
 		defer s.builds.mu.Unlock()
 		at := slices.IndexFunc(s.builds.all, func(b *build) bool { return b.uploads.secret == secret && !b.ended() })
-		if at < 0 || r.PathValue("template") != s.builds.all[at].template {
+		if at < 0 || r.PathValue("template") != s.builds.all[at].template || !isHash(hash) {
 			return refusal(http.StatusForbidden, "the URL is of no build that waits for files")
 		}
 		project, to = s.builds.all[at].project, s.builds.all[at].uploads
@@ -344,9 +354,10 @@ func (s *Server) takeUpload(r *http.Request) error {
 		switch {
 		case n < 0:
 			return refusal(http.StatusLengthRequired, "the header Content-Length is missing")
-		case taken+n > maxUploaded:
-			return refusal(http.StatusRequestEntityTooLarge, fmt.Sprintf("the files of the project's builds have more than %d bytes together", maxUploaded))
+		case taken+n > maxUploaded || to.count >= maxFiles:
+			return refusal(http.StatusRequestEntityTooLarge, fmt.Sprintf("the files of the project's builds have more than %d bytes together, or are more than %d", maxUploaded, maxFiles))
 		}
+		to.count++
 		to.size += n
 		return nil
 	}(); err != nil {
@@ -371,7 +382,8 @@ func (s *Server) takeUpload(r *http.Request) error {
 		to.files[hash] = f
 		return nil
 	}
-	to.size -= n // it is there already, or not kept
+	to.count-- // it is there already, or not kept
+	to.size -= n
 	if f != nil {
 		f.Close()
 	}
@@ -469,8 +481,12 @@ func (s *Server) aboutTemplate(_ context.Context, _ http.ResponseWriter, r *requ
 		return 0, nil, err
 	}
 	_, has := tagged[tag]
-	_, err = llmsandbox.Options{Template: name}.WithTemplate()
-	switch there := slices.Contains(ownTemplates[1:], name) || err == nil; {
+	there := slices.Contains(ownTemplates[1:], name)
+	if !there && isTemplate(name) {
+		_, err = llmsandbox.Options{Template: name}.WithTemplate()
+		there = err == nil
+	}
+	switch {
 	case what != "aliases" && what != "tags":
 		return 0, nil, refusal(http.StatusNotImplemented, "this server does not have that")
 	case !has && (tag != "" || len(tagged) == 0 && !there):

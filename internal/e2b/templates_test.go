@@ -3,12 +3,14 @@ package e2b
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -386,5 +388,41 @@ func TestBuildEndsWithServer(t *testing.T) {
 	}
 	if left, err := h.service.List(testContext(t), testProject); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// TestBuildUploads: what builds upload is bounded, in bytes of the project and in files of a template.
+func TestBuildUploads(t *testing.T) {
+	h := serveTemplates(t, func(*service.Config) {})
+	h.request(`{"name": "one"}`)
+	h.request(`{"name": "two"}`)
+	send := func(b *build, hash string, size int64) int {
+		r := httptest.NewRequestWithContext(testContext(t), http.MethodPut, "/?upload="+b.uploads.secret, strings.NewReader("x"))
+		r.SetPathValue("template", b.template)
+		r.SetPathValue("hash", hash)
+		r.ContentLength = size
+		return h.server.refusalOf(r.Context(), cmp.Or(h.server.takeUpload(r), error(refusal(http.StatusOK, "")))).Status
+	}
+	one, two := h.server.builds.all[0], h.server.builds.all[1]
+	if status := send(one, someHash, maxUploaded); status != http.StatusOK {
+		t.Errorf("the most: %d", status)
+	}
+	if status := send(two, someHash, 1); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("more than the most: %d", status)
+	}
+	if status := send(two, "x", 0); status != http.StatusForbidden {
+		t.Errorf("no hash: %d", status)
+	}
+	for n := range maxFiles + 1 {
+		want := http.StatusOK
+		if n == maxFiles {
+			want = http.StatusRequestEntityTooLarge
+		}
+		if status := send(two, fmt.Sprintf("%064x", n), 0); status != want {
+			t.Errorf("file %d: %d, want %d", n, status, want)
+		}
+	}
+	if status := send(one, someHash, 0); status != http.StatusOK || one.uploads.count != 1 || one.uploads.size != maxUploaded {
+		t.Errorf("again: %d, and there are %d files of %d bytes", status, one.uploads.count, one.uploads.size)
 	}
 }

@@ -151,5 +151,9 @@ func TestE2BTemplates(t *testing.T) {
 func TestE2BTypeScript(t *testing.T) {
 	s := newMachine(t).newSDK()
 	s.run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	s.run("node_modules/node-linux-"+map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]+"/bin/node", "sdk.mjs")
+	node := "node_modules/node-linux-" + map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH] + "/bin/node"
+	s.run(node, "sdk.mjs")
+	templates := newMachine(t).newSDK("--writable-root", "--max-images", "40")
+	templates.dir = s.dir
+	templates.run(node, "templates.mjs")
 }

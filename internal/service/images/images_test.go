@@ -196,3 +196,24 @@ func TestRoom(t *testing.T) {
 		t.Errorf("got %v, %v, want both", list, err)
 	}
 }
+
+// TestScratch: such a file is nobody else's, and nothing is left of it.
+func TestScratch(t *testing.T) {
+	s := newStore(t)
+	f, err := s.Scratch("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(s.project("a")); err != nil || len(entries) > 0 {
+		t.Errorf("there is %v, %v, want nothing", entries, err)
+	}
+	if _, err := f.WriteString("x"); err != nil {
+		t.Error(err)
+	}
+	if err := s.Sweep(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
