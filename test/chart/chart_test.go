@@ -100,9 +100,9 @@ helm upgrade llmsandbox deploy/chart --reuse-values --set replicas=3 --set extra
 	}
 
 	p.sh(t, "helm uninstall llmsandbox")
-	// The Job of a pod, by which the cluster removes that, stays for some minutes.
+	// The pod stays for some minutes, until the cluster removes it with its Job.
 	p.sh(t, servers+`wait pods --all --for=delete --timeout=3m
-kubectl -n llmsandbox wait pods --all --for=condition=Ready=False --timeout=3m`)
+kubectl -n llmsandbox wait pod/llmsandbox-`+sb.ID()+` --for=condition=Ready=False --timeout=3m`)
 	const left = `configmap/kube-root-ca.crt
 networkpolicy.networking.k8s.io/default-deny
 networkpolicy.networking.k8s.io/llmsandbox-isolated
