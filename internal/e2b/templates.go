@@ -183,7 +183,7 @@ func (s *Server) requestBuild(_ context.Context, _ http.ResponseWriter, r *reque
 	}
 	const most = 1 << 30 // in MiB, and CPUs: what is too much for this server is refused with the sandbox
 	switch {
-	case !s.service.Sandbox().WritableRoot:
+	case !s.service.Sandbox().WritableRoot || !s.service.HasImages():
 		return 0, nil, errNoRoot
 	case in.MinDisk != 0:
 		return 0, nil, refusal(http.StatusBadRequest, "minFreeDiskMb: the disk of a sandbox is what the server gives it")
@@ -193,6 +193,14 @@ func (s *Server) requestBuild(_ context.Context, _ http.ResponseWriter, r *reque
 	template, names, tags, err := taggedNames(cmp.Or(in.Name, in.Alias), in.Tags)
 	if err != nil {
 		return 0, nil, err
+	}
+	for _, n := range names {
+		switch i, err := s.service.Image(r.caller.Project, n); {
+		case err == nil && i.Labels[buildLabel] == "":
+			return 0, nil, refusal(http.StatusConflict, fmt.Sprintf("name: the project has an image %s, which was not built: choose another name", n))
+		case err != nil && !errors.Is(err, llmsandbox.ErrImageNotFound):
+			return 0, nil, err
+		}
 	}
 	b := &build{
 		id: newUUID(), project: r.caller.Project, template: template, names: names, setup: setup{CPUs: in.CPUs, Memory: in.Memory}, start: make(chan *newBuild, 1), status: buildWaits,

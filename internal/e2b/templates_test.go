@@ -19,11 +19,13 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
-// TestTemplatesNeedRoot: without a root that can be written to, no sandbox would begin with a template, so none is built.
+// TestTemplatesNeedRoot: without a root that can be written to, no sandbox would begin with a template, so none is built. Without images, none could be kept.
 func TestTemplatesNeedRoot(t *testing.T) {
-	h := serve(t)
-	if status, text, _ := h.ask(testKey, http.MethodPost, "/v3/templates", `{"name": "x"}`); status != http.StatusBadRequest || !strings.Contains(text, "--writable-root") {
-		t.Errorf("got %d %s", status, text)
+	for _, writable := range []bool{false, true} { // the second has no images
+		h := serveWith(t, func(core *service.Config, _ *Config) { core.Sandbox.WritableRoot = writable })
+		if status, text, _ := h.ask(testKey, http.MethodPost, "/v3/templates", `{"name": "x"}`); status != http.StatusBadRequest || !strings.Contains(text, "--writable-root and --max-images") {
+			t.Errorf("got %d %s", status, text)
+		}
 	}
 }
 
@@ -280,10 +282,14 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("it has %+v, %v", i.Limits, err)
 	}
 
+	if status, text, _ := h.ask(testKey, http.MethodPost, "/sandboxes/"+made.ID+"/snapshots", `{"name": "kept"}`); status != http.StatusCreated {
+		t.Errorf("snapshot: %d %s", status, text)
+	}
 	for _, c := range []struct {
 		key, method, path, body string
 		want                    int
 	}{
+		{testKey, http.MethodPost, "/v3/templates", `{"name": "kept"}`, http.StatusConflict},
 		{readKey, http.MethodPost, "/v3/templates", `{"name": "x"}`, http.StatusForbidden},
 		{testKey, http.MethodPost, "/v3/templates", `{"name": "base"}`, http.StatusBadRequest},
 		{testKey, http.MethodPost, "/v3/templates", `{"name": "x", "minFreeDiskMb": 1}`, http.StatusBadRequest},

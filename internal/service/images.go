@@ -89,6 +89,9 @@ func (s *Service) asImaged(project string, err error) error {
 	return errclass.Of(err, errors.New(text))
 }
 
+// HasImages reports whether projects have images.
+func (s *Service) HasImages() bool { return s.images != nil }
+
 // Images returns a project's images, sorted by name.
 func (s *Service) Images(project string) ([]images.Image, error) {
 	if s.images == nil {
