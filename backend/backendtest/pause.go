@@ -67,6 +67,8 @@ func (l lines) Write(p []byte) (int, error) {
 func (s *suite) pause(t *testing.T) {
 	ctx := testContext(t)
 	sb := s.openNow(t, llmsandbox.Options{Lifetime: time.Hour, IdleTimeout: time.Minute})
+	s.pauseNow(t, sb) // before anything runs there: it may be that it cannot be
+	resume(t, sb)
 	kernel, err := sb.Kernel(ctx, "python", nil)
 	if err != nil {
 		t.Fatal(err)
