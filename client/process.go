@@ -17,6 +17,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+	"github.com/llmsandbox/llmsandbox/internal/ctxend"
 )
 
 // How long a terminal's connection may be silent, on which the server asks three times a minute whether we are there, and how long a message may take.
@@ -192,7 +193,7 @@ func (p *Process) follow(r *request, stdout *forward) {
 	for {
 		e, shown, err := p.next()
 		switch {
-		case err != nil && p.isDetached():
+		case err != nil && ctxend.Closed(p.leaving):
 			p.result, p.err = f.failed(r, llmsandbox.ErrDetached)
 		case err != nil:
 			p.result, p.err = f.failed(r, fmt.Errorf("%w; the process may go on: attach to it", r.cutOff(context.Background(), err)))
@@ -227,15 +228,6 @@ func (p *Process) send(kind int, message []byte) error {
 	p.sending.Lock()
 	defer p.sending.Unlock()
 	return p.conn.WriteMessage(kind, message)
-}
-
-func (p *Process) isDetached() bool {
-	select {
-	case <-p.leaving:
-		return true
-	default:
-		return false
-	}
 }
 
 // ID is the sandbox's number of the process, by which AttachProcess finds it. It is never used twice. It is 0 of code that has ended before it ran, since it

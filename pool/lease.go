@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/ctxend"
 )
 
 // A Lease is a sandbox that is in use. It is safe for concurrent use.
@@ -166,12 +167,7 @@ func (p *Pool) take(w *waiter) *member {
 }
 
 func ended(m *member) bool {
-	select {
-	case <-m.box.Done():
-		return true
-	default:
-		return false
-	}
+	return ctxend.Closed(m.box.Done())
 }
 
 func (p *Pool) tooOld(m *member, now time.Time) bool {

@@ -1,6 +1,7 @@
 // Package ctxend tells whether a context has ended, to those whose call failed at about
-// that moment. Connections take a context's deadline for their own, and may notice it a
-// little before the context does; what they then fail with says nothing of the context.
+// that moment, and whether a channel has been closed. Connections take a context's
+// deadline for their own, and may notice it a little before the context does; what they
+// then fail with says nothing of the context.
 package ctxend
 
 import (
@@ -15,4 +16,14 @@ func Ended(ctx context.Context) bool {
 		<-ctx.Done() // any moment now
 	}
 	return ctx.Err() != nil
+}
+
+// Closed tells whether a channel has been closed on which nothing is sent.
+func Closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -43,3 +43,14 @@ func TestEnded(t *testing.T) {
 		})
 	}
 }
+
+func TestClosed(t *testing.T) {
+	c := make(chan struct{})
+	if Closed(c) {
+		t.Error("an open channel is said to be closed")
+	}
+	close(c)
+	if !Closed(c) {
+		t.Error("a closed channel is said to be open")
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/ctxend"
 	"github.com/llmsandbox/llmsandbox/internal/egress"
 	"github.com/llmsandbox/llmsandbox/internal/proxyenv"
 	"github.com/llmsandbox/llmsandbox/internal/trust"
@@ -117,12 +118,7 @@ func (g *Gateway) keep(l *agentclient.Listener) {
 // Taken reports whether another gateway has taken the sandbox over. Connections that this one has
 // go on.
 func (g *Gateway) Taken() bool {
-	select {
-	case <-g.taken:
-		return true
-	default:
-		return false
-	}
+	return ctxend.Closed(g.taken)
 }
 
 // serve takes connections until the listener has ended.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/ctxend"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
@@ -53,12 +54,7 @@ type handle struct {
 const forgetTime = 30 * time.Second
 
 func (h *handle) lives() bool {
-	select {
-	case <-h.sandbox.Done():
-		return false
-	default:
-		return true
-	}
+	return !ctxend.Closed(h.sandbox.Done())
 }
 
 // Create opens a sandbox of a project. Of the options ID and Supervisor are the service's to set.
