@@ -16,8 +16,8 @@ import (
 func TestSessionKeepsState(t *testing.T) {
 	client := connect(t, newServer(t, Config{}), nil)
 	s := open(t, client, args{})
-	if !s.Stateful || len(s.SessionID) != 32 || s.Language != "python" || s.TTL != 3600 || s.IdleTTL != 900 {
-		t.Errorf("%+v, want Stateful true, len(s.SessionID) = 32, Language = \"python\", TTL = 3600, IdleTTL = 900", s)
+	if !s.Stateful || len(s.SessionID) != 26 || s.Language != "python" || s.TTL != 3600 || s.IdleTTL != 900 {
+		t.Errorf("%+v, want Stateful true, len(s.SessionID) = 26, Language = \"python\", TTL = 3600, IdleTTL = 900", s)
 	}
 	run := func(code string) outcome {
 		return decode[outcome](t, use(t, client, "run_in_session", args{"session_id": s.SessionID, "code": code}))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -74,9 +73,7 @@ const tagPrefix = "kernel"
 
 // NewMark returns a mark for the output of a driver's cells.
 func NewMark() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
+	return strings.ToLower(rand.Text())
 }
 
 // String is the tag as the agent keeps it.

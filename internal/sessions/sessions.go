@@ -4,8 +4,8 @@ package sessions
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 )
@@ -201,7 +201,5 @@ func (s *Store[Owner, T]) take(one *Session[Owner, T]) (removed <-chan struct{})
 
 // newID returns 128 random bits.
 func newID() string {
-	var id [16]byte
-	rand.Read(id[:]) // never fails
-	return hex.EncodeToString(id[:])
+	return strings.ToLower(rand.Text())
 }

@@ -117,7 +117,7 @@ func TestIDsAreRandom(t *testing.T) {
 	for range 100 {
 		ids[newID()] = true
 	}
-	if len(ids) != 100 || len(newID()) != 32 {
-		t.Errorf("%d different ids, %d characters long, want 100 of 32", len(ids), len(newID()))
+	if len(ids) != 100 || len(newID()) != 26 {
+		t.Errorf("%d different ids, %d characters long, want 100 of 26", len(ids), len(newID()))
 	}
 }
