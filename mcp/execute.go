@@ -69,7 +69,7 @@ func (s *Server) execute(ctx context.Context, c *call, in executeArgs) (*sdk.Cal
 		return nil, outcome{}, err
 	}
 	if refused != "" {
-		out := s.cfg.outcome(observed{status: llmsandbox.StatusRefused, reason: refused, findings: findings})
+		out := s.cfg.outcome(&llmsandbox.Result{Status: llmsandbox.StatusRefused, Reason: refused, Findings: findings})
 		return s.cfg.result(&out, nil, nil), out, nil
 	}
 	c.say("waiting for a sandbox")
@@ -105,11 +105,7 @@ func (s *Server) runProgram(ctx context.Context, c *call, sb *llmsandbox.Sandbox
 		return nil, outcome{}, err
 	}
 	c.became.Network, c.became.NetworkDropped = res.Network, res.NetworkDropped
-	out := s.cfg.outcome(observed{
-		status: res.Status, code: res.ExitCode, signal: res.Signal, reason: res.Reason, duration: res.Duration,
-		stdout: res.Stdout, stderr: res.Stderr, stdoutTruncated: res.StdoutTruncated, stderrTruncated: res.StderrTruncated,
-		network: res.Network, findings: res.Findings, hints: res.Hints, capabilities: res.Capabilities,
-	})
+	out := s.cfg.outcome(res)
 	if res.OK() && res.Stdout+res.Stderr == "" && len(res.Artifacts) == 0 {
 		out.note("no output: print what you want to see")
 	}

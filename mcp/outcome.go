@@ -15,7 +15,6 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/artifact"
-	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/exitcode"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
@@ -56,37 +55,23 @@ type findingNote struct {
 // maxNotes bounds the lists of an outcome.
 const maxNotes = 20
 
-// observed is what runs and cells have in common.
-type observed struct {
-	status                           llmsandbox.Status
-	code                             int
-	signal                           string
-	stdout, stderr                   string
-	stdoutTruncated, stderrTruncated bool
-	reason                           string
-	duration                         time.Duration
-	network                          []llmsandbox.NetworkAttempt
-	findings                         []security.Finding
-	capabilities                     backend.Capabilities
-	hints                            []llmsandbox.Hint
-}
-
-func (c Config) outcome(o observed) outcome {
+// outcome says what became of a program or cell.
+func (c Config) outcome(o *llmsandbox.Result) outcome {
 	out := outcome{
-		Status: string(o.status), Error: line(o.reason), DurationMS: float64(o.duration.Microseconds()) / 1000,
-		NotEnforced: unenforced(o.capabilities),
+		Status: string(o.Status), Error: line(o.Reason), DurationMS: float64(o.Duration.Microseconds()) / 1000,
+		NotEnforced: unenforced(o.Capabilities),
 	}
-	if code := exitcode.Of(o.status, o.code, o.signal); code != exitcode.OurFailure || o.code == exitcode.OurFailure {
+	if code := exitcode.Of(o.Status, o.ExitCode, o.Signal); code != exitcode.OurFailure || o.ExitCode == exitcode.OurFailure {
 		out.ExitCode = &code
 	}
-	out.Stdout = out.text("stdout", o.stdout, o.stdoutTruncated, c.MaxText)
-	out.Stderr = out.text("stderr", o.stderr, o.stderrTruncated, c.MaxText)
-	if o.status == llmsandbox.StatusKilled && out.Error == "" && o.signal != "" {
-		out.Error = "the program was killed by " + line(o.signal)
+	out.Stdout = out.text("stdout", o.Stdout, o.StdoutTruncated, c.MaxText)
+	out.Stderr = out.text("stderr", o.Stderr, o.StderrTruncated, c.MaxText)
+	if o.Status == llmsandbox.StatusKilled && out.Error == "" && o.Signal != "" {
+		out.Error = "the program was killed by " + line(o.Signal)
 	}
-	out.find(o.findings)
-	out.Hints = c.hints(o.hints)
-	for _, a := range o.network {
+	out.find(o.Findings)
+	out.Hints = c.hints(o.Hints)
+	for _, a := range o.Network {
 		if a.Allowed && a.Reason == "" {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/ctxend"
 	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/sessions"
@@ -179,20 +180,20 @@ func (s *Server) runCell(ctx context.Context, c *call, w *workspace, code string
 		return nil, outcome{}, err
 	}
 	c.became.Network, c.became.NetworkDropped = cell.Network, cell.NetworkDropped
-	o := observed{
-		status: cell.Status, code: cell.ExitCode, signal: cell.Signal, reason: cell.Reason, duration: cell.Duration,
-		stdout: cell.Stdout, stderr: cell.Stderr, stdoutTruncated: cell.StdoutTruncated, stderrTruncated: cell.StderrTruncated,
-		network: cell.Network, findings: cell.Findings, hints: cell.Hints, capabilities: w.sandbox.Capabilities(),
+	o := &llmsandbox.Result{
+		Status: cell.Status, ExitCode: cell.ExitCode, Signal: cell.Signal, Reason: cell.Reason, Duration: cell.Duration,
+		Stdout: cell.Stdout, Stderr: cell.Stderr, StdoutTruncated: cell.StdoutTruncated, StderrTruncated: cell.StderrTruncated,
+		Network: cell.Network, Findings: cell.Findings, Hints: cell.Hints, Capabilities: w.sandbox.Capabilities(),
 	}
-	if o.code == -1 {
-		o.code = cellCode(cell.Status)
+	if o.ExitCode == -1 {
+		o.ExitCode = cellCode(cell.Status)
 	}
 	if cell.Error != nil {
-		o.stderr = strings.TrimSuffix(o.stderr, "\n")
-		if o.stderr != "" {
-			o.stderr += "\n"
+		o.Stderr = strings.TrimSuffix(o.Stderr, "\n")
+		if o.Stderr != "" {
+			o.Stderr += "\n"
 		}
-		o.stderr += traceback(cell.Error)
+		o.Stderr += traceback(cell.Error)
 	}
 	out := s.cfg.outcome(o)
 	out.Value = out.text("value", cell.Value["text/plain"], false, s.cfg.MaxText)
@@ -306,12 +307,7 @@ func (s *Server) using(c *call, sb *llmsandbox.Sandbox) (left func()) {
 
 // ended reports whether the sandbox has ended by itself.
 func (w *workspace) ended() bool {
-	select {
-	case <-w.sandbox.Done():
-		return true
-	default:
-		return false
-	}
+	return ctxend.Closed(w.sandbox.Done())
 }
 
 func (w *workspace) tell(step backend.Progress) {
