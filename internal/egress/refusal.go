@@ -37,52 +37,34 @@ type Refusal struct {
 	what string // of RefusedAddress: "a private address"; of others what was seen
 }
 
-// Error is the reason, without what was asked for.
-func (r *Refusal) Error() string {
-	switch r.Code {
-	case RefusedNoNetwork:
-		return "this sandbox has no network"
-	case RefusedNotAllowed:
-		return "it is not on the list of what this sandbox may reach"
-	case RefusedMetadata:
-		return "it is a metadata service, which holds credentials of the machine"
-	case RefusedAddress:
-		return "it is or resolves to " + r.what
-	case RefusedHost:
-		return "it is neither a host name nor an address"
-	case RefusedOtherName:
-		return "the connection was asked for by one name and then used for another, " + r.what
-	case RefusedHiddenName:
-		return r.what
-	case RefusedRelay:
-		return "a host that was reached may not be used to reach others: " + r.what
-	case RefusedProtocol:
-		return r.what
-	case RefusedTooMany:
-		return "too many connections are open"
-	case RefusedPolicy:
-		return "what this sandbox may reach was changed"
-	case RefusedUnreadable:
-		return r.what
-	}
-	return string(r.Code)
+// explained is why each code refuses, with %s for what was seen, and what can be done about it, with %s for the rule that
+// would allow it.
+var explained = map[Code]struct{ why, remedy string }{
+	RefusedNoNetwork: {"this sandbox has no network", "Work without a network, or ask the user to open the sandbox with one."},
+	RefusedNotAllowed: {
+		"it is not on the list of what this sandbox may reach",
+		"Trying again or another way does not help. If it is needed, ask the user to add the rule %s to the sandbox's network.",
+	},
+	RefusedMetadata:   {"it is a metadata service, which holds credentials of the machine", specialRemedy},
+	RefusedAddress:    {"it is or resolves to %s", specialRemedy},
+	RefusedHost:       {why: "it is neither a host name nor an address"},
+	RefusedOtherName:  {"the connection was asked for by one name and then used for another, %s", "Open a connection for each host."},
+	RefusedHiddenName: {why: "%s"},
+	RefusedRelay:      {why: "a host that was reached may not be used to reach others: %s"},
+	RefusedProtocol:   {why: "%s"},
+	RefusedTooMany:    {"too many connections are open", "Close connections that are no longer used, or use fewer at once."},
+	RefusedPolicy:     {why: "what this sandbox may reach was changed"},
+	RefusedUnreadable: {why: "%s"},
 }
+
+const specialRemedy = "Trying again or another way does not help: such addresses are refused in every mode. If it is needed, ask the user to add a rule that names the address itself."
+
+// Error is the reason, without what was asked for.
+func (r *Refusal) Error() string { return strings.Replace(explained[r.Code].why, "%s", r.what, 1) }
 
 // remedy is what can be done about it, for a reader who is a model or a person.
 func (r *Refusal) remedy(host string, port uint16) string {
-	switch r.Code {
-	case RefusedNoNetwork:
-		return "Work without a network, or ask the user to open the sandbox with one."
-	case RefusedNotAllowed:
-		return fmt.Sprintf("Trying again or another way does not help. If it is needed, ask the user to add the rule %s to the sandbox's network.", ruleFor(host, port))
-	case RefusedMetadata, RefusedAddress:
-		return "Trying again or another way does not help: such addresses are refused in every mode. If it is needed, ask the user to add a rule that names the address itself."
-	case RefusedOtherName:
-		return "Open a connection for each host."
-	case RefusedTooMany:
-		return "Close connections that are no longer used, or use fewer at once."
-	}
-	return ""
+	return strings.Replace(explained[r.Code].remedy, "%s", ruleFor(host, port), 1)
 }
 
 // ruleFor writes the rule that would allow host at port.
