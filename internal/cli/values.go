@@ -60,40 +60,32 @@ func flagSize(n int64) string {
 
 // cpusFlag reads a number of CPUs; an empty text is 0.
 func cpusFlag(text string) (float64, error) {
-	switch text {
-	case "":
-		return 0, nil
-	case unlimited:
-		return llmsandbox.Unlimited, nil
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	switch {
-	case err != nil || math.IsNaN(n):
-		return 0, fmt.Errorf("--cpus %q: use a number such as 0.5 or 2%s", text, orUnlimited)
-	case n < limit.MinCPUs:
-		return 0, tooSmall("cpus", text, fmt.Sprint(limit.MinCPUs)+orUnlimited)
-	case n > limit.MaxCPUs:
-		return 0, tooLarge("cpus", text, fmt.Sprint(limit.MaxCPUs)+orUnlimited)
-	}
-	return n, nil
+	parse := func() (float64, error) { return strconv.ParseFloat(text, 64) }
+	return limitFlag("cpus", text, "a number such as 0.5 or 2", parse, limit.MinCPUs, limit.MaxCPUs)
 }
 
 // pidsFlag reads a number of processes; an empty text is 0.
 func pidsFlag(text string) (int64, error) {
+	parse := func() (int64, error) { return strconv.ParseInt(text, 10, 64) }
+	return limitFlag("pids", text, "a whole number such as 64", parse, 1, limit.MaxPIDs)
+}
+
+// limitFlag reads a limit that is not below least nor above most; an empty text is 0.
+func limitFlag[N int64 | float64](name, text, use string, parse func() (N, error), least, most N) (N, error) {
 	switch text {
 	case "":
 		return 0, nil
 	case unlimited:
 		return llmsandbox.Unlimited, nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := parse()
 	switch {
-	case err != nil && !errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Errorf("--pids %q: use a whole number such as 64%s", text, orUnlimited)
-	case n < 1:
-		return 0, tooSmall("pids", text, "1"+orUnlimited)
-	case n > limit.MaxPIDs:
-		return 0, tooLarge("pids", text, fmt.Sprint(limit.MaxPIDs)+orUnlimited)
+	case err != nil && !errors.Is(err, strconv.ErrRange) || n != n: // which is no number
+		return 0, fmt.Errorf("--%s %q: use %s%s", name, text, use, orUnlimited)
+	case n < least:
+		return 0, tooSmall(name, text, fmt.Sprint(least)+orUnlimited)
+	case n > most:
+		return 0, tooLarge(name, text, fmt.Sprint(most)+orUnlimited)
 	}
 	return n, nil
 }
