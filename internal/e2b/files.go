@@ -318,6 +318,11 @@ type written struct {
 func writtenTo(p string) written { return written{valid(p), valid(path.Base(p)), "file"} }
 
 func (s *Server) upload(w http.ResponseWriter, r *http.Request, t *target) error {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Metadata-") { // SDKs do not send it to envdVersion
+			return refusal(http.StatusBadRequest, fmt.Sprintf("%s: files of this server have no metadata: leave it out", name))
+		}
+	}
 	q := r.URL.Query()
 	body := io.Reader(r.Body)
 	switch encoding := r.Header.Get("Content-Encoding"); encoding {

@@ -155,7 +155,21 @@ func TestUploads(t *testing.T) {
 			}
 		})
 	}
-	if got := b.shell("stat -c %a p.txt deep; readlink link"); got != "644\n755\nlinked.txt\n" {
+	r, err := http.NewRequestWithContext(testContext(t), http.MethodPost, b.url+"/files?path=with", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", octets)
+	r.Header.Set("X-Metadata-Author", "me")
+	res, err := b.client(envd).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close() //nolint:errcheck // it is not read
+	if res.StatusCode != http.StatusBadRequest {
+		t.Errorf("metadata: status %d, want that it is refused", res.StatusCode)
+	}
+	if got := b.shell("ls with 2>/dev/null; stat -c %a p.txt deep; readlink link"); got != "644\n755\nlinked.txt\n" {
 		t.Errorf("got %q, want the permissions 644 and 755, and the link", got)
 	}
 }
