@@ -52,7 +52,7 @@ async function life() {
 async function refusals() {
   await failure(Sandbox.create({ apiKey: 'e2b_00' }), AuthenticationError)
   assert.match((await failure(Sandbox.create('none-of-this-name'), SandboxError)).message, /none-of-this-name/)
-  for (const options of [{ timeoutMs: 10 ** 10 }, { lifecycle: { onTimeout: 'pause' } }, { network: { denyOut: ['10.0.0.0/8'] } }]) {
+  for (const options of [{ timeoutMs: 10 ** 10 }, { network: { denyOut: ['10.0.0.0/8'] } }]) {
     await failure(Sandbox.create(options), SandboxError)
   }
 }
@@ -239,6 +239,24 @@ async function urls(sandbox) {
   }
 }
 
+async function pauses() {
+  const sandbox = await Sandbox.create({ timeoutMs: 300_000, lifecycle: { onTimeout: 'pause', autoResume: true } })
+  try {
+    const { pid } = await sandbox.commands.run('exec sleep 1000', { background: true })
+    await sandbox.pause()
+    assert.ok(!await sandbox.isRunning())
+    assert.equal((await sandbox.getInfo()).state, 'paused')
+    assert.deepEqual((await Sandbox.list({ query: { state: ['paused'] } }).nextItems()).map((s) => s.sandboxId), [sandbox.sandboxId])
+    const again = await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 300_000 })
+    assert.ok(await again.isRunning())
+    assert.ok((await again.commands.list()).some((p) => p.pid === pid), 'its program does not go on')
+    await again.pause()
+    assert.equal((await sandbox.commands.run('echo woken')).stdout, 'woken\n')
+  } finally {
+    assert.ok(await sandbox.kill())
+  }
+}
+
 async function code() {
   const sandbox = await Interpreter.create({ timeoutMs: 120_000, envs: { S: 'of the sandbox' } })
   try {
@@ -301,7 +319,7 @@ display(Picture())
   }
 }
 
-await Promise.all([life(), refusals(), pages(), code(), (async () => {
+await Promise.all([life(), refusals(), pages(), pauses(), code(), (async () => {
   const sandbox = await Sandbox.create({ timeoutMs: 300_000 })
   try {
     for (const flow of [commands, terminals, files, watches, urls]) await flow(sandbox)

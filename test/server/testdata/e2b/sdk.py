@@ -200,6 +200,40 @@ def urls(sb):
         assert got.status_code == status and message in got.json()["message"], (wrong, got.text)
 
 
+def pauses():
+    wakes = SDK >= [2, 45]  # older ones ask for no auto-resume
+    if wakes:
+        sb = Sandbox.create(timeout=300, lifecycle={"on_timeout": "pause", "auto_resume": True})
+        pause = sb.pause
+    else:
+        sb = Sandbox.beta_create(timeout=300, auto_pause=True)
+        pause = sb.beta_pause
+    try:
+        sb.files.write("kept", "kept")
+        pid = sb.commands.run("exec sleep 1000", background=True).pid
+        pause()
+        assert not sb.is_running()
+        assert sb.get_info().state.value == "paused"
+        pause()  # again, which is none
+        again = Sandbox.connect(sb.sandbox_id, timeout=300)
+        assert again.is_running() and sb.is_running()
+        assert pid in [p.pid for p in again.commands.list()]
+        if wakes:
+            of = again.get_info().lifecycle
+            assert (of["on_timeout"], of["auto_resume"]) == ("pause", True), of
+            pause()
+            assert sb.commands.run("cat kept").stdout == "kept"
+        again.set_timeout(1)
+        until = time.monotonic() + 60
+        while sb.is_running():
+            assert time.monotonic() < until, "it is not paused at its timeout"
+            time.sleep(0.1)
+        assert sb.get_info().state.value == "paused"
+        assert Sandbox.connect(sb.sandbox_id, timeout=300).files.read("kept") == "kept"
+    finally:
+        assert sb.kill()
+
+
 def code():
     with Interpreter.create(timeout=120, envs={"S": "of the sandbox"}) as sb:
         done = sb.run_code("x = 1\nprint('hello')\nx + 1")
@@ -276,6 +310,7 @@ def main():
         commands(sb)
         files(sb)
         urls(sb)
+    pauses()
     # Older ones do not know E2B_SANDBOX_URL: they want names for sandboxes.
     if INTERPRETER >= [2, 9] or "E2B_SANDBOX_URL" not in os.environ:
         code()
