@@ -196,7 +196,7 @@ func pages[Page any](ctx context.Context, c *Client, kind string, query url.Valu
 
 func info(s apitypes.Sandbox) backend.Info {
 	i := backend.Info{
-		ID: s.ID, Backend: s.Backend, Image: s.Image, Language: s.Language, Created: s.Created, Deadline: s.Deadline, IdleTimeout: duration(s.Idle), Labels: s.Labels,
+		ID: s.ID, Backend: s.Backend, Image: s.Image, Language: s.Language, Created: s.Created, Deadline: s.Deadline, Paused: s.Paused, IdleTimeout: duration(s.Idle), Labels: s.Labels,
 		Limits: backend.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, PIDs: s.Limits.PIDs, Disk: s.Limits.Disk},
 	}
 	for _, v := range s.Volumes {

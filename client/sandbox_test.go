@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,7 @@ func TestSandbox(t *testing.T) {
 	if _, err := sb.Stat(testContext(t), "kept"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want fs.ErrNotExist after a reset", err)
 	}
+	pauseAndResume(t, c, sb)
 	for range 2 {
 		if err := sb.Close(); err != nil {
 			t.Errorf("close: got %v, want no error", err)
@@ -479,5 +481,48 @@ func TestFacts(t *testing.T) {
 	}
 	if _, err := sb.Usage(testContext(t)); !errors.Is(err, llmsandbox.ErrClosed) {
 		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
+// pauseAndResume: what is asked of a paused sandbox is refused, as the library's refuse it, and it goes on as it was.
+func pauseAndResume(t *testing.T, c *client.Client, sb *client.Sandbox) {
+	t.Helper()
+	ctx := testContext(t)
+	caps, err := sb.Capabilities(ctx)
+	if memory, _ := caps.Get("memory"); err != nil || !memory.Enforced {
+		if err != nil || os.Getenv("LLMSANDBOX_REQUIRE") == "1" {
+			t.Fatalf("sandboxes cannot be paused here: %+v, %v", caps, err)
+		}
+		return
+	}
+	paused := func() bool {
+		t.Helper()
+		list, err := c.List(ctx, nil)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("got %+v, %v, want the sandbox", list, err)
+		}
+		return list[0].Paused
+	}
+	for range 2 {
+		if err := sb.Pause(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := sb.Pause(ctx); !errors.Is(err, llmsandbox.ErrPaused) {
+			t.Errorf("pause again: got %v, want ErrPaused", err)
+		}
+		if err := sb.WriteFile(ctx, "a", nil); !errors.Is(err, llmsandbox.ErrPaused) {
+			t.Errorf("write: got %v, want ErrPaused", err)
+		}
+		if !paused() {
+			t.Error("it is not listed as paused")
+		}
+		for range 2 {
+			if err := sb.Resume(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := sb.WriteFile(ctx, "a", nil); err != nil || paused() {
+			t.Errorf("after it was resumed: write: %v, want no error; listed as paused: %v, want false", err, paused())
+		}
 	}
 }
