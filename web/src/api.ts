@@ -71,7 +71,7 @@ export interface Result {
   value?: Record<string, string>; error?: { name: string; message: string; traceback?: string }; count?: number; interrupted?: boolean; restarted?: boolean; state_lost?: boolean;
 }
 export interface Sandbox {
-  id: string; language: string; image?: string; backend: string; created: string; deadline?: string; labels?: Record<string, string>;
+  id: string; language: string; image?: string; backend: string; created: string; deadline?: string; paused?: boolean; labels?: Record<string, string>;
   limits: { memory_bytes?: number; cpus?: number; pids?: number; disk_bytes?: number };
 }
 export interface FileEntry { name: string; type: string; size_bytes: number; mode: string; modified: string; link?: string }

@@ -71,7 +71,7 @@ export function Sandboxes({ who, go }: { who: Who; go(to: string): void }) {
         {(list ?? []).slice(-200).reverse().map((s) => (
           <li key={s.id}>
             <Link class="card sandbox" to={`/sandboxes/${s.id}`} go={go}>
-              <span class="row spread"><span class="badge accent">{s.language || "any"}</span><span class="note"><Until date={s.deadline} /></span></span>
+              <span class="row spread"><span class="badge accent">{s.language || "any"}</span><span class="note">{s.paused ? "paused" : <Until date={s.deadline} />}</span></span>
               <code class="id">{s.id}</code>
               {Object.keys(s.labels ?? {}).length > 0 && <span class="row wrap"><Labels of={s.labels} /></span>}
               <span class="note">{[`made ${time(s.created)}`, s.limits.memory_bytes && bytes(s.limits.memory_bytes)].filter(Boolean).join(" · ")}</span>
@@ -129,24 +129,26 @@ export function SandboxPage({ id, who, go }: { id: string; who: Who; go(to: stri
   const [network, setNetwork] = useState<Network>({});
   const [error, setError] = useState("");
   const [removing, setRemoving] = useState(false);
-  const here = !!sandbox;
+  const here = !!sandbox, paused = !!sandbox?.paused;
   useLive(async () => {
     if (!here) return;
     try {
-      const [u, n] = await Promise.all([get<Usage>(path + "/usage"), get<Network>(path + "/network")]);
+      const [u, n] = await Promise.all([get<Usage>(path + "/usage"), paused ? null : get<Network>(path + "/network")]);
       const at = Date.now(), { memory_bytes: used, cpu_ms: ms } = u;
-      setUsage(u); setNetwork(n); setError("");
+      setUsage(u); setError("");
+      if (n) setNetwork(n);
       if (used !== undefined) setMemory((all) => add(all, { at, value: used }));
       if (ms === undefined) return;
       const { at: before, ms: had } = last.current ?? { at, ms };
       if (at > before) setCPU((all) => add(all, { at, value: (Math.max(0, ms - had) / (at - before)) * 100 }));
       last.current = { at, ms };
     } catch (e) { if (!(e instanceof Failure && e.status === 404)) setError(message(e)); } // the list tells that it has ended
-  }, [id, here], 2000);
+  }, [id, here, paused], 2000);
   const [tab, setTab] = useState(() => tabs.find((t) => "#" + t.toLowerCase() === location.hash) ?? "Files");
   const choose = (name: string) => { setTab(name); history.replaceState(null, "", "#" + name.toLowerCase()); };
   const [Terminal, setTerminal] = useState<typeof import("./terminal").Terminal | null>(null); // large, and loaded once it is wanted
   useEffect(() => { if (tab === "Terminal" && !Terminal) import("./terminal").then((m) => setTerminal(() => m.Terminal), (e: unknown) => setError(message(e))); }, [tab]);
+  const pause = async () => { try { await request("POST", path + (paused ? "/resume" : "/pause")); setError(""); } catch (e) { setError(message(e)); } };
   const remove = async () => { try { await request("DELETE", path); go("/sandboxes"); } catch (e) { setError(message(e)); } };
   return (
     <main class="page">
@@ -155,9 +157,15 @@ export function SandboxPage({ id, who, go }: { id: string; who: Who; go(to: stri
           <Link class="back" to="/sandboxes" go={go}>Sandboxes</Link>
           <h1 class="id"><code>{id}</code></h1>
         </div>
-        {sandbox && <button class="danger" disabled={!who.write} onClick={() => setRemoving(true)}><Icon name="trash" /> Remove</button>}
+        {sandbox && (
+          <span class="row">
+            <button disabled={!who.write} onClick={pause}>{paused ? "Resume" : "Pause"}</button>
+            <button class="danger" disabled={!who.write} onClick={() => setRemoving(true)}><Icon name="trash" /> Remove</button>
+          </span>
+        )}
       </header>
       {gone && <Notice kind="info">There is no sandbox of your project with this id. It may have ended.</Notice>}
+      {paused && <Notice kind="info">The sandbox is paused: what runs in it stands still, and so does its lifetime.</Notice>}
       {(lost || error) && <Notice>{lost || error}</Notice>}
       {sandbox && (
         <>
@@ -166,7 +174,7 @@ export function SandboxPage({ id, who, go }: { id: string; who: Who; go(to: stri
             <Chart name="Memory" points={memory} none={usage ? undefined : "…"} format={bytes} binary more={[sandbox.limits.memory_bytes && `of ${bytes(sandbox.limits.memory_bytes)}`, usage?.peak_memory_bytes && `peak ${bytes(usage.peak_memory_bytes)}`].filter(Boolean).join(" · ")} />
             <Chart name="CPU" points={cpu} none={usage && usage.cpu_ms === undefined ? undefined : "…"} format={(n) => `${n < 10 ? Number(n.toFixed(1)) : Math.round(n)} %`} more={[sandbox.limits.cpus && `of ${sandbox.limits.cpus * 100} %`, usage?.cpu_ms !== undefined && `${duration(usage.cpu_ms)} in all`].filter(Boolean).join(" · ")} />
             <Tile name="Network" value={network.mode || "none"} more={visible((network.allow ?? []).join(", ")).slice(0, 120)} />
-            <Tile name="Lifetime" value={<Until date={sandbox.deadline} />} />
+            <Tile name="Lifetime" value={paused ? "paused" : <Until date={sandbox.deadline} />} />
           </dl>
           <div><Tabs label="Of the sandbox" names={tabs} value={tab} onChange={choose} /></div>
           <div class="columns" hidden={tab !== "Files"}>
