@@ -225,10 +225,10 @@ def pauses():
             assert sb.commands.run("cat kept").stdout == "kept"
         again.set_timeout(1)
         until = time.monotonic() + 60
-        while sb.is_running():
+        while sb.get_info().state.value != "paused":
             assert time.monotonic() < until, "it is not paused at its timeout"
             time.sleep(0.1)
-        assert sb.get_info().state.value == "paused"
+        assert not sb.is_running()
         assert Sandbox.connect(sb.sandbox_id, timeout=300).files.read("kept") == "kept"
     finally:
         assert sb.kill()
