@@ -14,8 +14,6 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apierror"
-	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/filesystem/filesystemconnect"
-	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process/processconnect"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
@@ -68,11 +66,10 @@ var rpcErrors = connect.NewErrorWriter()
 
 // answerTooMany answers a request that comes too soon, in the form of the port and route that it is for.
 func (s *Server) answerTooMany(w http.ResponseWriter, r *http.Request, port int, refused *Refusal) {
-	service, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
 	case port == interpreterPort:
 		answerText(w, refused)
-	case port == envdPort && (service == processconnect.ProcessName || service == filesystemconnect.FilesystemName):
+	case port == envdPort && (strings.HasPrefix(r.URL.Path, processPath) || strings.HasPrefix(r.URL.Path, filesystemPath)):
 		maps.Copy(w.Header(), refused.Header)
 		_ = rpcErrors.Write(w, r, s.rpcError(r.Context(), refused)) // a client that is gone hears nothing
 	default:

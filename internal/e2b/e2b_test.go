@@ -22,7 +22,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/local"
 	"github.com/llmsandbox/llmsandbox/httpapi/metering"
 	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process"
-	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process/processconnect"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
@@ -256,7 +255,7 @@ func TestSandboxIsCounted(t *testing.T) {
 		}
 	}
 	left.Store(3)
-	programs := processconnect.NewProcessClient(b.client("49983"), b.url, connect.WithProtoJSON())
+	programs := b.programs()
 	stream, err := programs.Start(testContext(t), connect.NewRequest(&process.StartRequest{Process: &process.ProcessConfig{Cmd: "/bin/sh", Args: []string{"-c", "echo 1; echo 2"}}}))
 	if err != nil {
 		t.Fatal(err)

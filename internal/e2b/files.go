@@ -23,13 +23,10 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/filesystem"
-	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/filesystem/filesystemconnect"
 )
 
 const filesPath = "/files"
@@ -61,7 +58,16 @@ func (s *Server) fileRoutes(mux *http.ServeMux) {
 	route("GET "+filesPath, s.download)
 	route("POST "+filesPath, s.upload)
 	route("POST "+filesPath+"/compose", s.compose)
-	mux.Handle(filesystemconnect.NewFilesystemHandler(fileService{s}, connect.WithReadMaxBytes(maxMessage), connect.WithCompression("gzip", nil, nil)))
+	f := fileService{s}
+	unary(mux, filesystemPath+"Stat", f.Stat)
+	unary(mux, filesystemPath+"MakeDir", f.MakeDir)
+	unary(mux, filesystemPath+"Move", f.Move)
+	unary(mux, filesystemPath+"ListDir", f.ListDir)
+	unary(mux, filesystemPath+"Remove", f.Remove)
+	streaming(mux, filesystemPath+"WatchDir", f.WatchDir)
+	unary(mux, filesystemPath+"CreateWatcher", f.CreateWatcher)
+	unary(mux, filesystemPath+"GetWatcherEvents", f.GetWatcherEvents)
+	unary(mux, filesystemPath+"RemoveWatcher", f.RemoveWatcher)
 }
 
 // isNameless reports whether only its signature or token tells which sandbox a request is for. A URL has no headers, and where SDKs use one for all

@@ -122,7 +122,7 @@ func fileType(mode fs.FileMode) filesystem.FileType {
 	return filesystem.FileType_FILE_TYPE_UNSPECIFIED
 }
 
-// A fileService implements filesystemconnect.FilesystemHandler.
+// A fileService answers for the files of sandboxes.
 type fileService struct{ *Server }
 
 // onPath serves a request about a path.
@@ -141,7 +141,7 @@ func onPath[In, Out any](
 	return connect.NewResponse(out), nil
 }
 
-// Stat implements filesystemconnect.FilesystemHandler.
+// Stat serves the procedure of that name.
 func (f fileService) Stat(ctx context.Context, req *connect.Request[filesystem.StatRequest]) (*connect.Response[filesystem.StatResponse], error) {
 	return onPath(ctx, f, req, req.Msg.GetPath(), func(_ *target, r *resolver, p string) (*filesystem.StatResponse, error) {
 		e, err := r.entryAt(ctx, p)
@@ -157,7 +157,7 @@ func (r *resolver) entryAt(ctx context.Context, p string) (*filesystem.EntryInfo
 	return r.entry(ctx, p, i)
 }
 
-// MakeDir implements filesystemconnect.FilesystemHandler.
+// MakeDir serves the procedure of that name.
 func (f fileService) MakeDir(ctx context.Context, req *connect.Request[filesystem.MakeDirRequest]) (*connect.Response[filesystem.MakeDirResponse], error) {
 	return onPath(ctx, f, req, req.Msg.GetPath(), func(t *target, r *resolver, p string) (*filesystem.MakeDirResponse, error) {
 		real, i, err := r.resolve(ctx, p)
@@ -179,7 +179,7 @@ func (f fileService) MakeDir(ctx context.Context, req *connect.Request[filesyste
 	})
 }
 
-// Move implements filesystemconnect.FilesystemHandler.
+// Move serves the procedure of that name.
 func (f fileService) Move(ctx context.Context, req *connect.Request[filesystem.MoveRequest]) (*connect.Response[filesystem.MoveResponse], error) {
 	return onPath(ctx, f, req, req.Msg.GetSource(), func(t *target, r *resolver, from string) (*filesystem.MoveResponse, error) {
 		to, err := t.path(userOf(req.Header()), req.Msg.GetDestination())
@@ -230,7 +230,7 @@ func (f fileService) move(ctx context.Context, t *target, from, to string) (file
 	return copied, runErr
 }
 
-// ListDir implements filesystemconnect.FilesystemHandler.
+// ListDir serves the procedure of that name.
 func (f fileService) ListDir(ctx context.Context, req *connect.Request[filesystem.ListDirRequest]) (*connect.Response[filesystem.ListDirResponse], error) {
 	return onPath(ctx, f, req, req.Msg.GetPath(), func(t *target, r *resolver, p string) (*filesystem.ListDirResponse, error) {
 		out := &filesystem.ListDirResponse{}
@@ -264,7 +264,7 @@ func (r *resolver) list(ctx context.Context, out *filesystem.ListDirResponse, di
 	return nil
 }
 
-// Remove implements filesystemconnect.FilesystemHandler.
+// Remove serves the procedure of that name.
 func (f fileService) Remove(ctx context.Context, req *connect.Request[filesystem.RemoveRequest]) (*connect.Response[filesystem.RemoveResponse], error) {
 	return onPath(ctx, f, req, req.Msg.GetPath(), func(t *target, r *resolver, p string) (*filesystem.RemoveResponse, error) {
 		seen := t.live.watchers.expect(ctx, r, p)

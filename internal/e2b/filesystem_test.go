@@ -12,13 +12,10 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/filesystem"
-	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/filesystem/filesystemconnect"
 )
 
 // files is a client of the sandbox's files, of the form of SDKs.
-func (b *box) files() filesystemconnect.FilesystemClient {
-	return filesystemconnect.NewFilesystemClient(b.client(envd), b.url, connect.WithProtoJSON(), connect.WithSendCompression(""))
-}
+func (b *box) files() filesClient { return filesClient{b} }
 
 func stat(t *testing.T, b *box, path string) *filesystem.EntryInfo {
 	t.Helper()
@@ -180,7 +177,7 @@ func TestChanges(t *testing.T) {
 }
 
 // happened are the names and types of those that a watcher has.
-func happened(ctx context.Context, t *testing.T, files filesystemconnect.FilesystemClient, id string) string {
+func happened(ctx context.Context, t *testing.T, files filesClient, id string) string {
 	t.Helper()
 	res, err := files.GetWatcherEvents(ctx, connect.NewRequest(&filesystem.GetWatcherEventsRequest{WatcherId: id}))
 	if err != nil {

@@ -21,7 +21,6 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process"
-	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process/processconnect"
 	"github.com/llmsandbox/llmsandbox/internal/limit"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 	"github.com/llmsandbox/llmsandbox/internal/signame"
@@ -195,17 +194,25 @@ func (ps *processes) find(by *process.ProcessSelector, ended bool) (*program, er
 type processService struct{ *Server }
 
 func (s *Server) processRoutes(mux *http.ServeMux) {
-	at, handler := processconnect.NewProcessHandler(processService{s}, connect.WithReadMaxBytes(maxMessage), connect.WithCompression("gzip", nil, nil))
-	mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
+	p, procedures := processService{s}, http.NewServeMux()
+	unary(procedures, processPath+"List", p.List)
+	streaming(procedures, processPath+"Connect", p.Connect)
+	streaming(procedures, processPath+"Start", p.Start)
+	unary(procedures, processPath+"Update", p.Update)
+	procedures.Handle(processPath+"StreamInput", connect.NewClientStreamHandler(processPath+"StreamInput", p.StreamInput, rpcOptions))
+	unary(procedures, processPath+"SendInput", p.SendInput)
+	unary(procedures, processPath+"SendSignal", p.SendSignal)
+	unary(procedures, processPath+"CloseStdin", p.CloseStdin)
+	mux.HandleFunc(processPath, func(w http.ResponseWriter, r *http.Request) {
 		// A client that sends input may be waited for as long as the sandbox lives.
 		control := http.NewResponseController(w)
 		stop := context.AfterFunc(targetOf(r.Context()).live.ctx, func() { _ = control.SetReadDeadline(time.Now()) })
 		defer stop()
-		handler.ServeHTTP(w, r)
+		procedures.ServeHTTP(w, r)
 	})
 }
 
-// List implements processconnect.ProcessHandler.
+// List serves the procedure of that name.
 func (processService) List(ctx context.Context, _ *connect.Request[process.ListRequest]) (*connect.Response[process.ListResponse], error) {
 	ps := &targetOf(ctx).live.processes
 	ps.mu.Lock()
@@ -217,7 +224,7 @@ func (processService) List(ctx context.Context, _ *connect.Request[process.ListR
 	return connect.NewResponse(list), nil
 }
 
-// Start implements processconnect.ProcessHandler.
+// Start serves the procedure of that name.
 func (s processService) Start(ctx context.Context, req *connect.Request[process.StartRequest], stream *connect.ServerStream[process.StartResponse]) error {
 	t := targetOf(ctx)
 	leave, err := t.live.processes.enter()
@@ -238,7 +245,7 @@ func (s processService) Start(ctx context.Context, req *connect.Request[process.
 	return err
 }
 
-// Connect implements processconnect.ProcessHandler.
+// Connect serves the procedure of that name.
 func (s processService) Connect(ctx context.Context, req *connect.Request[process.ConnectRequest], stream *connect.ServerStream[process.ConnectResponse]) error {
 	t := targetOf(ctx)
 	leave, err := t.live.processes.enter()
@@ -440,7 +447,7 @@ func (s processService) follow(ctx context.Context, t *target, p *program, f *fo
 	}
 }
 
-// Update implements processconnect.ProcessHandler.
+// Update serves the procedure of that name.
 func (s processService) Update(ctx context.Context, req *connect.Request[process.UpdateRequest]) (*connect.Response[process.UpdateResponse], error) {
 	p, err := targetOf(ctx).live.processes.find(req.Msg.GetProcess(), false)
 	if err != nil {
@@ -486,7 +493,7 @@ func (processService) give(ctx context.Context, p *program, in *process.ProcessI
 	return err // nil, or the context's
 }
 
-// SendInput implements processconnect.ProcessHandler.
+// SendInput serves the procedure of that name.
 func (s processService) SendInput(ctx context.Context, req *connect.Request[process.SendInputRequest]) (*connect.Response[process.SendInputResponse], error) {
 	ps := &targetOf(ctx).live.processes
 	leave, err := ps.enter()
@@ -504,7 +511,7 @@ func (s processService) SendInput(ctx context.Context, req *connect.Request[proc
 	return connect.NewResponse(&process.SendInputResponse{}), nil
 }
 
-// StreamInput implements processconnect.ProcessHandler.
+// StreamInput serves the procedure of that name.
 func (s processService) StreamInput(ctx context.Context, stream *connect.ClientStream[process.StreamInputRequest]) (*connect.Response[process.StreamInputResponse], error) {
 	ps := &targetOf(ctx).live.processes
 	leave, err := ps.enter()
@@ -533,7 +540,7 @@ func (s processService) StreamInput(ctx context.Context, stream *connect.ClientS
 	return connect.NewResponse(&process.StreamInputResponse{}), nil
 }
 
-// SendSignal implements processconnect.ProcessHandler.
+// SendSignal serves the procedure of that name.
 func (s processService) SendSignal(ctx context.Context, req *connect.Request[process.SendSignalRequest]) (*connect.Response[process.SendSignalResponse], error) {
 	ps := &targetOf(ctx).live.processes
 	p, err := ps.find(req.Msg.GetProcess(), false)
@@ -557,7 +564,7 @@ func (s processService) SendSignal(ctx context.Context, req *connect.Request[pro
 	return connect.NewResponse(&process.SendSignalResponse{}), nil
 }
 
-// CloseStdin implements processconnect.ProcessHandler.
+// CloseStdin serves the procedure of that name.
 func (processService) CloseStdin(ctx context.Context, req *connect.Request[process.CloseStdinRequest]) (*connect.Response[process.CloseStdinResponse], error) {
 	p, err := targetOf(ctx).live.processes.find(req.Msg.GetProcess(), false)
 	switch {

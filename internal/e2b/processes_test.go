@@ -15,14 +15,11 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process"
-	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process/processconnect"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
 // programs is the client of a sandbox's programs, with JSON as SDKs have it.
-func (b *box) programs() processconnect.ProcessClient {
-	return processconnect.NewProcessClient(b.client("49983"), b.url, connect.WithProtoJSON())
-}
+func (b *box) programs() programsClient { return programsClient{b} }
 
 // line is what SDKs start for a line of a shell.
 func line(text string) *process.StartRequest {

@@ -12,12 +12,12 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/filesystem/filesystemconnect"
-	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process/processconnect"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 )
 
 const (
+	// processPath and filesystemPath are those of the services, below which each procedure has its name.
+	processPath, filesystemPath = "/process.Process/", "/filesystem.Filesystem/"
 	// maxMessage bounds a message of a client, which is read into memory.
 	maxMessage = 8 << 20
 	// usualKeepalive is the time between two signs of life of a stream whose client asks for none.
@@ -37,6 +37,18 @@ var rpcCodes = map[int]connect.Code{
 	http.StatusTooManyRequests:       connect.CodeResourceExhausted,
 	http.StatusServiceUnavailable:    connect.CodeUnavailable,
 	http.StatusInsufficientStorage:   connect.CodeFailedPrecondition, // that of too much at once has SDKs speak of a rate
+}
+
+var rpcOptions = connect.WithHandlerOptions(connect.WithReadMaxBytes(maxMessage), connect.WithCompression("gzip", nil, nil))
+
+// unary serves a procedure that answers once.
+func unary[In, Out any](mux *http.ServeMux, at string, do func(context.Context, *connect.Request[In]) (*connect.Response[Out], error)) {
+	mux.Handle(at, connect.NewUnaryHandler(at, do, rpcOptions))
+}
+
+// streaming serves a procedure that answers with a stream.
+func streaming[In, Out any](mux *http.ServeMux, at string, do func(context.Context, *connect.Request[In], *connect.ServerStream[Out]) error) {
+	mux.Handle(at, connect.NewServerStreamHandler(at, do, rpcOptions))
 }
 
 // rpcError is an error as clients of Connect hear it.
@@ -68,11 +80,11 @@ func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // streams are the requests whose answers are streams. A client that does not take one holds up what is followed, for as long as it likes, and its connection
 // is watched by the system.
-var streams = []string{processconnect.ProcessStartProcedure, processconnect.ProcessConnectProcedure, filesystemconnect.FilesystemWatchDirProcedure}
+var streams = []string{processPath + "Start", processPath + "Connect", filesystemPath + "WatchDir"}
 
 // timed bounds how long a client may take for each piece of a body and of an answer.
 func timed(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request) {
-	if r.URL.Path == processconnect.ProcessStreamInputProcedure {
+	if r.URL.Path == processPath+"StreamInput" {
 		return w, r // it comes when the client has it
 	}
 	answer, r := httpgate.Timed(w, r, pieceTime, pieceTime)

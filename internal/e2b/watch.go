@@ -312,7 +312,7 @@ func (f fileService) begin(ctx context.Context, h http.Header, p string, w *watc
 	return id, nil
 }
 
-// WatchDir implements filesystemconnect.FilesystemHandler.
+// WatchDir serves the procedure of that name.
 func (f fileService) WatchDir(
 	ctx context.Context, req *connect.Request[filesystem.WatchDirRequest], stream *connect.ServerStream[filesystem.WatchDirResponse],
 ) error {
@@ -369,7 +369,7 @@ func (t *target) cut(ctx context.Context) {
 	panic(http.ErrAbortHandler)
 }
 
-// CreateWatcher implements filesystemconnect.FilesystemHandler.
+// CreateWatcher serves the procedure of that name.
 func (f fileService) CreateWatcher(
 	ctx context.Context, req *connect.Request[filesystem.CreateWatcherRequest],
 ) (*connect.Response[filesystem.CreateWatcherResponse], error) {
@@ -384,7 +384,7 @@ func (f fileService) CreateWatcher(
 var errNoWatcher = connect.NewError(connect.CodeNotFound, fmt.Errorf(
 	"there is no such watcher: it was stopped, nobody asked for its events for %v, or its directory is gone", maxIdle))
 
-// GetWatcherEvents implements filesystemconnect.FilesystemHandler.
+// GetWatcherEvents serves the procedure of that name.
 func (f fileService) GetWatcherEvents(
 	ctx context.Context, req *connect.Request[filesystem.GetWatcherEventsRequest],
 ) (*connect.Response[filesystem.GetWatcherEventsResponse], error) {
@@ -404,7 +404,7 @@ func (f fileService) GetWatcherEvents(
 	return connect.NewResponse(&filesystem.GetWatcherEventsResponse{Events: events}), nil
 }
 
-// RemoveWatcher implements filesystemconnect.FilesystemHandler.
+// RemoveWatcher serves the procedure of that name.
 func (f fileService) RemoveWatcher(
 	ctx context.Context, req *connect.Request[filesystem.RemoveWatcherRequest],
 ) (*connect.Response[filesystem.RemoveWatcherResponse], error) {
