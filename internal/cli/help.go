@@ -33,7 +33,7 @@ var (
 	engines    = []string{docker.Name, podman.Name, micromambaName}
 	flagGroups = []flagGroup{
 		{title: "Server", flags: "listen state session-ttl session-idle max-ttl log",
-			rare: "tls-cert tls-key behind-proxy max-calls max-sessions max-sandboxes project-memory project-disk project-cpu-per-day project-egress-per-day max-volumes max-images max-runs max-requests-per-second keep-audit allow-origin allow-host ports-domain e2b allow-image database replica-url new-secret oidc-issuer oidc-client-id oidc-client-secret-file oidc-grant oidc-scope project scope expires sandbox since limit"},
+			rare: "until-stdin-closes tls-cert tls-key behind-proxy max-calls max-sessions max-sandboxes project-memory project-disk project-cpu-per-day project-egress-per-day max-volumes max-images max-runs max-requests-per-second keep-audit allow-origin allow-host ports-domain e2b allow-image database replica-url new-secret oidc-issuer oidc-client-id oidc-client-secret-file oidc-grant oidc-scope project scope expires sandbox since limit"},
 		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "language-file standard policy-warn schema plain"},
 		{title: "Files", flags: "file mount out artifacts workdir", rare: "volume keep-files writable-root sudo commit overwrite-tag push stdin notebook keep-going force"},
 		{title: "Libraries", flags: "lib environment import requirements from no-libraries",

@@ -38,14 +38,23 @@ have the tools of llmsandbox mcp. In a browser, / is a console.
 On loopback, a server without keys prints one that ends with it, and a link that logs in a browser.
 Others need keys from serve key create, and a certificate (--tls-cert) or a proxy that has one.
 
-Created sandboxes live on when the server ends, and the next server has them.`,
+Created sandboxes live on when the server ends, and the next server has them.
+
+With --until-stdin-closes, the server belongs to the program that starts it with a pipe as standard
+input. It prints a line of JSON with its URL on standard output once it serves. When the pipe closes,
+also since the program was killed, it ends and removes its sandboxes. It keeps no data. On a Unix
+socket, which only your user and root can connect to, it then needs no key.`,
 		Example: `  llmsandbox serve
   llmsandbox serve key create ci --project builds
   llmsandbox serve --listen 0.0.0.0:8321 --tls-cert cert.pem --tls-key key.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := f.serve(cmd.Context())
-			if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
+			ctx, err := f.lifetime(cmd.Context())
+			if err != nil {
+				return err
+			}
+			err = f.serve(ctx)
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 				return nil // it was asked to end, and has
 			}
 			return opening(cmd.Context(), &f.place, f.image, err)
@@ -63,6 +72,7 @@ type serveFlags struct {
 	state        serverState
 	oidc         oidcFlags
 	listen       string
+	untilClosed  bool
 	cert, key    string
 	behindProxy  bool
 	origins      []string
@@ -96,7 +106,8 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	f.policy.register(set)
 	f.state.register(set)
 	f.oidc.register(set)
-	set.StringVar(&f.listen, "listen", "127.0.0.1:8321", "listen on `ADDRESS`")
+	set.StringVar(&f.listen, "listen", "127.0.0.1:8321", "listen on `ADDRESS`, or on a Unix socket: unix:PATH")
+	set.BoolVar(&f.untilClosed, "until-stdin-closes", false, "end, and remove all sandboxes, when standard input closes; keep no data")
 	set.StringVar(&f.cert, "tls-cert", "", "speak HTTPS with the certificate in `FILE` (PEM)")
 	set.StringVar(&f.key, "tls-key", "", "`FILE` of the key of --tls-cert (PEM)")
 	set.BoolVar(&f.behindProxy, "behind-proxy", false, "speak HTTP where others reach it, since a proxy speaks HTTPS with clients")
@@ -141,12 +152,14 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	db, err := f.state.open(ctx)
-	if err != nil {
-		return err
+	var db *store.Store
+	if !f.untilClosed {
+		if db, err = f.state.open(ctx); err != nil {
+			return err
+		}
+		defer db.Close() //nolint:errcheck // nothing is written at the end
+		db.KeepAudit(keep)
 	}
-	defer db.Close() //nolint:errcheck // nothing is written at the end
-	db.KeepAudit(keep)
 	if f.maxImages > 0 {
 		dir, err := f.state.dir()
 		if err != nil {
@@ -154,11 +167,16 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		}
 		cfg.ImageDir = filepath.Join(dir, serverImages)
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
+	l, err := f.listener(ctx)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	own, err := f.keys(ctx, db, &cfg, l)
+	own := ""
+	if db != nil {
+		own, err = f.keys(ctx, db, &cfg, l)
+	} else {
+		own, err = f.ownKey(&cfg, l)
+	}
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -174,22 +192,12 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	if err = server.Check(ctx); err != nil {
+	if err = server.Check(ctx); err == nil {
+		err = f.printReady(l, own, server)
+	}
+	if err != nil {
 		err = errors.Join(err, l.Close())
 	} else {
-		scheme := "http"
-		if cfg.TLS != nil {
-			scheme = "https"
-		}
-		if own == "" {
-			fmt.Fprintf(os.Stderr, "llmsandbox: serving on %s://%s\n", scheme, l.Addr())
-		} else {
-			fmt.Fprintf(os.Stderr, "llmsandbox: serving on %s://%s; the key, until it ends, is %s\n", scheme, l.Addr(), own)
-			fmt.Fprintf(os.Stderr, "llmsandbox: open %s://%s/login#%s (once, within 15 minutes)\n", scheme, l.Addr(), server.LoginToken(own))
-		}
-		if f.e2b {
-			f.printE2B(scheme+"://"+l.Addr().String(), own)
-		}
 		if err := notifyReady(); err != nil {
 			log.Warn("systemd was not told that the server is ready", "error", err)
 		}
@@ -248,8 +256,8 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	case f.cert != "" && f.behindProxy:
 		return cfg, errors.New("--behind-proxy and --tls-cert exclude each other: leave one of them out")
 	}
-	if host, _, err := net.SplitHostPort(f.listen); err != nil || host == "" {
-		return cfg, fmt.Errorf("--listen %q: use ADDRESS:PORT, such as 127.0.0.1:8321; all addresses of the machine are 0.0.0.0:PORT", f.listen)
+	if err := cmp.Or(f.checkListen(), f.checkUntilClosed()); err != nil {
+		return cfg, err
 	}
 	if f.cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
@@ -279,6 +287,9 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	cfg.MaxMemory, cfg.MaxDisk, cfg.MaxDaySent = max(cfg.MaxMemory, 0), max(cfg.MaxDisk, 0), max(cfg.MaxDaySent, 0) // unlimited is the default there
 	if cfg.Sandbox.Limits.Timeout == llmsandbox.Unlimited {
 		return cfg, errors.New("--timeout unlimited: runs of a server need an end; use a duration such as 1h")
+	}
+	if f.untilClosed { // sandboxes are to end with the server
+		return cfg, nil
 	}
 	at, err := json.Marshal(f.place)
 	cfg.Supervisor = &llmsandbox.Supervisor{Command: []string{self, superviseCommand}, Config: at}
@@ -344,18 +355,31 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 	valid := slices.ContainsFunc(known, func(k store.Key) bool {
 		return k.Revoked.IsZero() && (k.Expires.IsZero() || k.Expires.After(time.Now()))
 	})
-	tcp, ok := l.Addr().(*net.TCPAddr)
-	switch {
-	case valid || cfg.OIDC != nil:
+	if valid || cfg.OIDC != nil {
 		return "", nil
-	case !ok || !tcp.IP.IsLoopback():
+	}
+	return f.ownKey(cfg, l)
+}
+
+// ownKey makes the key of a server that has no others, and returns it. A server that belongs to a program needs none on a Unix socket: who can connect to
+// that could also do what the program does. With a database, a socket has one, since a proxy may let others connect.
+func (f *serveFlags) ownKey(cfg *httpapi.Config, l net.Listener) (own string, err error) {
+	switch loopback := httpgate.Address(l.Addr()).IsLoopback(); {
+	case !loopback && f.untilClosed:
+		return "", fmt.Errorf("--listen %s: others reach that address, and a server with --until-stdin-closes is for one program: use 127.0.0.1:0 or a Unix socket", f.listen)
+	case !loopback:
 		return "", fmt.Errorf("--listen %s: others reach that address, and there are no keys: make one with llmsandbox serve key create NAME", f.listen)
+	case f.untilClosed && l.Addr().Network() == "unix":
+		return "", nil
 	}
 	own = httpgate.NewToken()
 	asked := cfg.Authenticate
 	cfg.Authenticate = func(ctx context.Context, secret string) (httpapi.Caller, error) {
-		if subtle.ConstantTimeCompare([]byte(secret), []byte(own)) == 1 {
+		switch {
+		case subtle.ConstantTimeCompare([]byte(secret), []byte(own)) == 1:
 			return httpapi.Caller{Project: localProject, KeyName: "of this run", Read: true, Write: true, Audit: true}, nil
+		case asked == nil:
+			return httpapi.Caller{}, httpapi.ErrUnknownKey
 		}
 		return asked(ctx, secret)
 	}

@@ -229,10 +229,13 @@ func (w *timedWriter) extend() {
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
 }
 
-// Address is the IP address of a; the zero Addr when it has none.
+// Address is the IP address of a: that of the loopback for a Unix socket, which only this machine reaches as well; the zero Addr when it has none.
 func Address(a net.Addr) netip.Addr {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return a.AddrPort().Addr().Unmap().WithZone("")
+	case *net.UnixAddr:
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	return netip.Addr{}
 }
