@@ -32,6 +32,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -58,6 +59,7 @@ const (
 
 // A Client uses one server with one key. It is safe for concurrent use.
 type Client struct {
+	address   string // for people
 	base      *url.URL
 	http      http.Client
 	authorize func(http.Header) // not the key itself, so that nothing prints it
@@ -65,21 +67,28 @@ type Client struct {
 }
 
 // New makes a client of the server at an address such as https://sandboxes.example.org:8321, to which the key belongs; an empty one is for a
-// server that asks for none. Who can read the connection has the key: use http:// on the loopback only. New connects to nothing. It fails with
-// llmsandbox.ErrInvalid.
+// server that asks for none. unix:PATH is a server on a Unix socket. Who can read the connection has the key: use http:// on the loopback only. New
+// connects to nothing. It fails with llmsandbox.ErrInvalid.
 func New(address, key string) (*Client, error) { return NewWith(address, key, nil) }
 
 // NewWith is New with options, which may be nil.
 func NewWith(address, key string, opts *Options) (*Client, error) {
 	opts = cmp.Or(opts, &Options{})
-	base, err := url.Parse(address)
+	at := address
+	socket, isUnix := strings.CutPrefix(address, "unix:")
+	if isUnix {
+		at = "http://localhost"
+	}
+	base, err := url.Parse(at)
 	if err != nil {
 		// The error would show the address, which may have a password in it.
 		return nil, fmt.Errorf("client: address: %w: it is no URL: use one such as https://sandboxes.example.org:8321", llmsandbox.ErrInvalid)
 	}
 	switch {
+	case isUnix && socket == "":
+		return nil, fmt.Errorf("client: address: %w: unix: needs the path of a socket", llmsandbox.ErrInvalid)
 	case base.Scheme != "https" && base.Scheme != "http" || base.Host == "":
-		return nil, fmt.Errorf("client: address: %w: use https://HOST[:PORT], or http:// on the loopback", llmsandbox.ErrInvalid)
+		return nil, fmt.Errorf("client: address: %w: use https://HOST[:PORT], http:// on the loopback, or unix:PATH", llmsandbox.ErrInvalid)
 	case base.User != nil || base.RawQuery != "" || base.ForceQuery || base.Fragment != "":
 		return nil, fmt.Errorf("client: address: %w: it has a user, a query or a fragment: leave them out, the key is an argument of its own", llmsandbox.ErrInvalid)
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
@@ -87,9 +96,14 @@ func NewWith(address, key string, opts *Options) (*Client, error) {
 	case opts.MaxResult < 0:
 		return nil, fmt.Errorf("client: MaxResult is %d: %w: use a number of bytes, or 0 for 256 MiB", opts.MaxResult, llmsandbox.ErrInvalid)
 	}
-	c := &Client{base: base, maxResult: min(cmp.Or(opts.MaxResult, defaultMaxResult), mostMaxResult), authorize: func(http.Header) {}}
+	c := &Client{address: address, base: base, maxResult: min(cmp.Or(opts.MaxResult, defaultMaxResult), mostMaxResult), authorize: func(http.Header) {}}
 	if opts.HTTPClient != nil {
 		c.http = *opts.HTTPClient
+	}
+	if isUnix {
+		if c.http.Transport, err = overSocket(c.http.Transport, socket); err != nil {
+			return nil, err
+		}
 	}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if key != "" {
@@ -98,8 +112,22 @@ func NewWith(address, key string, opts *Options) (*Client, error) {
 	return c, nil
 }
 
+// overSocket is a transport as via that connects to a Unix socket, whatever host a URL names.
+func overSocket(via http.RoundTripper, path string) (http.RoundTripper, error) {
+	t, ok := cmp.Or(via, http.DefaultTransport).(*http.Transport)
+	if !ok {
+		return nil, fmt.Errorf("client: Options.HTTPClient: %w: for a Unix socket its Transport must be a *http.Transport, and it is a %T", llmsandbox.ErrInvalid, via)
+	}
+	t = t.Clone()
+	t.Proxy = nil
+	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return t, nil
+}
+
 // String is the server's address.
-func (c *Client) String() string { return c.base.String() }
+func (c *Client) String() string { return c.address }
 
 // Open makes a sandbox on the server; nil options are the server's defaults. It fails as [llmsandbox.Open] does, and with
 // llmsandbox.ErrUnsupported for an option that the API does not have: it has all but Backend, Install, Mounts, Policy, KeepFiles, GPUs, Supervisor, ID,

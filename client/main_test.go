@@ -60,6 +60,17 @@ func authenticate(_ context.Context, k string) (httpapi.Caller, error) {
 // serve runs a server until the test ends, and returns its address.
 func serve(t *testing.T, cfg httpapi.Config) string {
 	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveOn(t, l, cfg)
+	return "http://" + l.Addr().String()
+}
+
+// serveOn runs a server on a listener until the test ends.
+func serveOn(t *testing.T, l net.Listener, cfg httpapi.Config) {
+	t.Helper()
 	require(t, runtime.GOOS == "linux", "the local backend needs Linux")
 	cfg.Sandbox.BestEffort = true
 	if cfg.Sandbox.Backend == nil {
@@ -68,10 +79,6 @@ func serve(t *testing.T, cfg httpapi.Config) string {
 	cfg.Warm = -1
 	cfg.Authenticate = authenticate
 	s, err := httpapi.New(&cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +94,6 @@ func serve(t *testing.T, cfg httpapi.Config) string {
 			t.Error(err)
 		}
 	})
-	return "http://" + l.Addr().String()
 }
 
 // connect makes a client of a server, whose connections end before the server does.

@@ -322,7 +322,7 @@ func TestUnreached(t *testing.T) {
 
 // TestNew: addresses and keys that cannot be used are refused, and not shown.
 func TestNew(t *testing.T) {
-	for _, address := range []string{"", "host:1", "ftp://host", "https://", "https://user:secret@host", "https://host?key=secret", "https://host#secret", "https://%zz:secret@host"} {
+	for _, address := range []string{"", "host:1", "ftp://host", "https://", "https://user:secret@host", "https://host?key=secret", "https://host#secret", "https://%zz:secret@host", "unix:"} {
 		if _, err := client.New(address, "k"); !errors.Is(err, llmsandbox.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: got %v, want ErrInvalid without the secret", address, err)
 		}
