@@ -13,38 +13,39 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/client"
 	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 )
 
 // keyring is the keys of one project in memory.
-type keyring struct{ keys []httpapi.Key }
+type keyring struct{ keys []database.Key }
 
-func (k *keyring) CreateKey(_ context.Context, n *httpapi.NewKey) (httpapi.Key, string, error) {
+func (k *keyring) CreateKey(_ context.Context, n database.NewKey) (database.Key, string, error) {
 	for _, other := range k.keys {
 		if other.Name == n.Name {
-			return httpapi.Key{}, "", fs.ErrExist
+			return database.Key{}, "", fs.ErrExist
 		}
 	}
-	made := httpapi.Key{ID: "id-" + n.Name, Name: n.Name, Scopes: n.Scopes, Created: time.Unix(1e9, 0), Expires: n.Expires}
-	k.keys = append([]httpapi.Key{made}, k.keys...)
+	made := database.Key{ID: "id-" + n.Name, Name: n.Name, Scopes: n.Scopes, Created: time.Unix(1e9, 0), Expires: n.Expires}
+	k.keys = append([]database.Key{made}, k.keys...)
 	return made, "secret-of-" + n.Name, nil
 }
 
-func (k *keyring) Keys(_ context.Context, q *httpapi.KeyQuery) ([]httpapi.Key, error) {
+func (k *keyring) ProjectKeys(_ context.Context, q database.KeyQuery) ([]database.Key, error) {
 	found := k.keys
 	if q.After != "" {
-		found = found[slices.IndexFunc(found, func(one httpapi.Key) bool { return one.ID == q.After })+1:]
+		found = found[slices.IndexFunc(found, func(one database.Key) bool { return one.ID == q.After })+1:]
 	}
 	return found[:min(len(found), q.Limit)], nil
 }
 
-func (k *keyring) RevokeKey(_ context.Context, _, id string) error {
+func (k *keyring) RevokeProjectKey(_ context.Context, _, id string) (database.Key, error) {
 	for i := range k.keys {
 		if k.keys[i].ID == id {
 			k.keys[i].Revoked = time.Unix(2e9, 0)
-			return nil
+			return k.keys[i], nil
 		}
 	}
-	return llmsandbox.ErrNotFound
+	return database.Key{}, llmsandbox.ErrNotFound
 }
 
 // TestKeys: the calls make, list and revoke keys, and say why not.
@@ -52,7 +53,7 @@ func TestKeys(t *testing.T) {
 	ctx := testContext(t)
 	old := &keyring{}
 	for i := range 1100 { // more than a page has
-		old.keys = append(old.keys, httpapi.Key{ID: fmt.Sprint("old-", i)})
+		old.keys = append(old.keys, database.Key{ID: fmt.Sprint("old-", i)})
 	}
 	address := serve(t, httpapi.Config{Keys: old})
 	c := connect(t, address, keyAdmin, client.Options{})

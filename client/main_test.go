@@ -15,6 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/local"
 	"github.com/llmsandbox/llmsandbox/client"
 	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,11 +49,11 @@ const (
 func authenticate(_ context.Context, k string) (httpapi.Caller, error) {
 	switch k {
 	case key:
-		return httpapi.Caller{Project: "a", Read: true, Write: true}, nil
+		return httpapi.Caller{Project: "a", Scopes: []string{database.ScopeRead, database.ScopeWrite}}, nil
 	case keyReads:
-		return httpapi.Caller{Project: "a", Read: true}, nil
+		return httpapi.Caller{Project: "a", Scopes: []string{database.ScopeRead}}, nil
 	case keyAdmin:
-		return httpapi.Caller{Project: "a", Read: true, Admin: true}, nil
+		return httpapi.Caller{Project: "a", Scopes: []string{database.ScopeRead, database.ScopeAdmin}}, nil
 	}
 	return httpapi.Caller{}, httpapi.ErrUnknownKey
 }

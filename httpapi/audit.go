@@ -13,22 +13,6 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// An AuditEvent tells that somebody made, used or removed something, or tried to, or that a program of his tried to reach something. It
-// has neither code nor output.
-type AuditEvent struct {
-	Time time.Time // of the request or attempt
-	// Caller is who it was.
-	Caller Caller
-	// Operation is the operation's id in the OpenAPI document, such as run-in-sandbox, or [NetworkAttempt] or [ProcessEnd], or [ToolPrefix] and the name of a tool, and Sandbox the id of the sandbox, if that is known.
-	Operation, Sandbox string
-	// Status is that of the answer, 0 of an attempt, end or tool. Outcome says more: the status of the program's result, the code of the problem, or ok;
-	// of an attempt why it was refused, or ok.
-	Status  int
-	Outcome string
-	// Detail is of an attempt the protocol, the host and port as the program named them, and what went through, of a volume or image its name, of a key its name and id; else empty.
-	Detail string
-}
-
 // NetworkAttempt is the operation of events that are a program's attempts to reach something. There is one for each that the
 // results of programs and cells have.
 const NetworkAttempt = "network-attempt"
@@ -64,6 +48,12 @@ func (t *trail) attempts(request AuditEvent) (events []AuditEvent) {
 		events = append(events, request)
 	}
 	return events
+}
+
+// by is an event of which that caller is the author.
+func by(c Caller, e AuditEvent) AuditEvent {
+	e.KeyID, e.KeyName, e.ProjectID = c.KeyID, c.KeyName, c.Project
+	return e
 }
 
 type trailKey struct{}
@@ -211,7 +201,7 @@ func (s *Server) audit(ctx huma.Context, next func(huma.Context)) {
 	t, start := &trail{sandbox: sandboxOf(ctx)}, time.Now()
 	ctx = huma.WithValue(ctx, trailKey{}, t)
 	defer func() {
-		e := AuditEvent{Time: start, Caller: s.caller(ctx.Context()), Operation: ctx.Operation().OperationID, Sandbox: t.sandbox, Status: ctx.Status(), Outcome: t.outcome, Detail: t.detail}
+		e := by(s.caller(ctx.Context()), AuditEvent{Time: start, Operation: ctx.Operation().OperationID, Sandbox: t.sandbox, Status: ctx.Status(), Outcome: t.outcome, Detail: t.detail})
 		switch {
 		case e.Outcome != "":
 		case e.Status >= 400:

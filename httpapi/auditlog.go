@@ -8,25 +8,9 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
-
-// An AuditRecord is an event as the audit log has it.
-type AuditRecord struct {
-	AuditEvent
-
-	Number int64 // later records have larger ones
-}
-
-// An AuditQuery selects records of a project. What is empty or zero selects all.
-type AuditQuery struct {
-	Project string // never empty
-	// Key is the id or the name of a key.
-	Key, Operation, Sandbox, Outcome string
-	Since, Until                     time.Time // from Since on, and before Until
-	Before                           int64     // only records with a smaller number
-	Limit                            int       // of records, the latest first
-}
 
 // auditTime is how long a search may take: a log can be long, and what is looked for rare.
 var auditTime = 10 * time.Second // but in tests
@@ -57,18 +41,21 @@ func (s *Server) auditRoutes() {
 		if s.cfg.AuditLog == nil {
 			return nil, fmt.Errorf("the audit log: %w: this server has none that can be read", llmsandbox.ErrUnsupported)
 		}
-		q := AuditQuery{
-			Project: s.caller(ctx).Project, Key: in.Key, Operation: in.Operation, Sandbox: in.Sandbox, Outcome: in.Outcome, Since: in.Since, Until: in.Until, Limit: in.Limit + 1,
+		q := database.AuditQuery{
+			ProjectID: s.caller(ctx).Project, Key: in.Key, Operation: in.Operation, Sandbox: in.Sandbox, Outcome: in.Outcome, Since: in.Since, Until: in.Until, Limit: in.Limit + 1,
+		}
+		if q.ProjectID == "" {
+			return nil, errors.New("read the audit log: the caller has no project") // which would be all of them
 		}
 		if in.After != "" {
-			if _, ok := s.sealer.unseal(auditCursor+q.Project, in.After, &q.Before); !ok {
+			if _, ok := s.sealer.unseal(auditCursor+q.ProjectID, in.After, &q.Before); !ok {
 				return nil, newProblem(http.StatusUnprocessableEntity, "invalid", "after is not what this server has answered as next in the last day: begin again without it")
 			}
 		}
 		searching, cancel := context.WithTimeout(ctx, auditTime)
 		defer cancel()
 		s.auditor.flush(searching) // who has just done something finds it
-		found, err := s.cfg.AuditLog(searching, &q)
+		found, err := s.cfg.AuditLog(searching, q)
 		switch {
 		case errors.Is(searching.Err(), context.DeadlineExceeded) && ctx.Err() == nil:
 			return nil, newProblem(http.StatusUnprocessableEntity, "timeout", "the search took too long: ask for a shorter time, or name a sandbox")
@@ -78,13 +65,13 @@ func (s *Server) auditRoutes() {
 		out := &answer{apitypes.AuditEntries{Entries: make([]apitypes.AuditEntry, 0, len(found))}}
 		for i, r := range found {
 			if i == in.Limit {
-				if out.Body.Next, err = s.sealer.seal(auditCursor+q.Project, time.Now().Add(auditCursorTime), found[i-1].Number); err != nil {
+				if out.Body.Next, err = s.sealer.seal(auditCursor+q.ProjectID, time.Now().Add(auditCursorTime), found[i-1].Number); err != nil {
 					return nil, err
 				}
 				break
 			}
 			out.Body.Entries = append(out.Body.Entries, apitypes.AuditEntry{
-				Time: r.Time, KeyID: r.Caller.KeyID, KeyName: r.Caller.KeyName, Operation: r.Operation, Sandbox: r.Sandbox, Outcome: r.Outcome, Detail: r.Detail,
+				Time: r.Time, KeyID: r.KeyID, KeyName: r.KeyName, Operation: r.Operation, Sandbox: r.Sandbox, Outcome: r.Outcome, Detail: r.Detail,
 			})
 		}
 		return out, nil

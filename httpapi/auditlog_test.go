@@ -10,15 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
 
 // An auditLog is one in memory.
-type auditLog []AuditRecord
+type auditLog []AuditEvent
 
-func (l auditLog) read(_ context.Context, q *AuditQuery) (found []AuditRecord, err error) {
+func (l auditLog) read(_ context.Context, q database.AuditQuery) (found []AuditEvent, err error) {
 	for _, r := range slices.Backward(l) {
-		if r.Caller.Project == q.Project && (q.Before == 0 || r.Number < q.Before) && (q.Operation == "" || r.Operation == q.Operation) && len(found) < q.Limit {
+		if r.ProjectID == q.ProjectID && (q.Before == 0 || r.Number < q.Before) && (q.Operation == "" || r.Operation == q.Operation) && len(found) < q.Limit {
 			found = append(found, r)
 		}
 	}
@@ -31,13 +32,13 @@ func TestAuditLog(t *testing.T) {
 	var log auditLog
 	for i := range 9 {
 		project := string("ab"[i%2])
-		log = append(log, AuditRecord{AuditEvent{
-			Time: start.Add(time.Duration(i) * time.Second), Caller: Caller{Project: project, KeyID: "id", KeyName: "name of " + project}, Operation: fmt.Sprint("op-", i), Sandbox: "sb-1", Outcome: "ok", Detail: "d",
-		}, int64(1000 + i)})
+		log = append(log, AuditEvent{
+			Number: int64(1000 + i), Time: start.Add(time.Duration(i) * time.Second), ProjectID: project, KeyID: "id", KeyName: "name of " + project, Operation: fmt.Sprint("op-", i), Sandbox: "sb-1", Outcome: "ok", Detail: "d",
+		})
 	}
-	var asked AuditQuery
-	c := serve(t, Config{AuditLog: func(ctx context.Context, q *AuditQuery) ([]AuditRecord, error) {
-		asked = *q
+	var asked database.AuditQuery
+	c := serve(t, Config{AuditLog: func(ctx context.Context, q database.AuditQuery) ([]AuditEvent, error) {
+		asked = q
 		return log.read(ctx, q)
 	}}).as(keyAAudit)
 	var got apitypes.AuditEntries
@@ -64,8 +65,8 @@ func TestAuditLog(t *testing.T) {
 		t.Errorf("entry %+v, want %+v", got.Entries[0], want)
 	}
 	c.want(http.StatusOK, &got, http.MethodGet, "/v1/audit?key=k&sandbox=sb-1&operation=o&outcome=x&since=2026-03-04T05:06:07Z&until=2026-03-04T07:06:07%2B01:00", "")
-	if want := (AuditQuery{Project: "a", Key: "k", Operation: "o", Sandbox: "sb-1", Outcome: "x", Since: start, Until: start.Add(time.Hour), Limit: 101}); !asked.Since.Equal(want.Since) || !asked.Until.Equal(want.Until) ||
-		asked.Key != want.Key || asked.Operation != want.Operation || asked.Sandbox != want.Sandbox || asked.Outcome != want.Outcome || asked.Limit != want.Limit || asked.Project != want.Project {
+	if want := (database.AuditQuery{ProjectID: "a", Key: "k", Operation: "o", Sandbox: "sb-1", Outcome: "x", Since: start, Until: start.Add(time.Hour), Limit: 101}); !asked.Since.Equal(want.Since) || !asked.Until.Equal(want.Until) ||
+		asked.Key != want.Key || asked.Operation != want.Operation || asked.Sandbox != want.Sandbox || asked.Outcome != want.Outcome || asked.Limit != want.Limit || asked.ProjectID != want.ProjectID {
 		t.Errorf("asked for %+v, want %+v", asked, want)
 	}
 	c.want(http.StatusOK, &got, http.MethodGet, "/v1/audit?limit=2", "")
@@ -86,16 +87,17 @@ func TestAuditLog(t *testing.T) {
 	}
 	c.want(http.StatusForbidden, nil, http.MethodGet, "/v1/sandboxes", "")
 	c.want(http.StatusForbidden, nil, http.MethodPost, "/v1/sandboxes", "{}")
-	written := make(chan []AuditRecord, 1) // what is done is found at once, however long it takes to write it
+	written := make(chan []AuditEvent, 1) // what is done is found at once, however long it takes to write it
 	written <- nil
 	c = serve(t, Config{Audit: func(_ context.Context, events []AuditEvent) error {
 		all := <-written
 		for _, e := range events {
-			all = append(all, AuditRecord{e, int64(len(all) + 1)})
+			e.Number = int64(len(all) + 1)
+			all = append(all, e)
 		}
 		written <- all
 		return nil
-	}, AuditLog: func(ctx context.Context, q *AuditQuery) ([]AuditRecord, error) {
+	}, AuditLog: func(ctx context.Context, q database.AuditQuery) ([]AuditEvent, error) {
 		all := <-written
 		defer func() { written <- all }()
 		return auditLog(all).read(ctx, q)
@@ -110,7 +112,7 @@ func TestAuditLog(t *testing.T) {
 
 	defer func(d time.Duration) { auditTime = d }(auditTime)
 	auditTime = time.Millisecond
-	slow := serve(t, Config{AuditLog: func(ctx context.Context, _ *AuditQuery) ([]AuditRecord, error) {
+	slow := serve(t, Config{AuditLog: func(ctx context.Context, _ database.AuditQuery) ([]AuditEvent, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}).as(keyAAudit)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/web"
 )
 
@@ -118,11 +119,11 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		}
 		caller = s.caller(ctx)
 	}
-	if err := s.sessions.begin(w, r, Session{Caller: caller, key: key}); err != nil {
+	if err := s.sessions.begin(w, r, database.Session{Caller: caller}, key); err != nil {
 		s.noSessions(w, r, err)
 		return
 	}
-	s.note(AuditEvent{Time: now, Caller: caller, Operation: "login", Status: http.StatusNoContent, Outcome: "ok"})
+	s.note(by(caller, AuditEvent{Time: now, Operation: "login", Status: http.StatusNoContent, Outcome: "ok"}))
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -149,7 +150,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 // session tells who a page is of.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	c := s.caller(r.Context())
-	answer := map[string]any{"key_id": c.KeyID, "key_name": c.KeyName, "project": c.Project, "read": c.Read, "write": c.Write, "audit": c.Audit, "admin": c.Admin, "version": s.cfg.Version, "ports": s.cfg.PortsDomain != ""}
+	answer := map[string]any{"key_id": c.KeyID, "key_name": c.KeyName, "project": c.Project, "read": c.Has(database.ScopeRead), "write": c.Has(database.ScopeWrite), "audit": c.Has(database.ScopeAudit), "admin": c.Has(database.ScopeAdmin), "version": s.cfg.Version, "ports": s.cfg.PortsDomain != ""}
 	if !c.Expires.IsZero() {
 		answer["expires"] = c.Expires.UTC()
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 )
 
 // Headers of requests that pages make a browser send.
@@ -113,7 +115,7 @@ func TestConsoleLogin(t *testing.T) {
 	}
 	c.want(http.StatusBadRequest, nil, http.MethodPost, loginPath, `{"key": "`+keyA+`"}`, ownPage, "Content-Type: text/plain")
 	c.stop()
-	if len(events) != 1 || events[0].Operation != "login" || events[0].Caller.KeyName != "one" {
+	if len(events) != 1 || events[0].Operation != "login" || events[0].KeyName != "one" {
 		t.Errorf("the audit log has %+v, want the login", events)
 	}
 }
@@ -152,12 +154,12 @@ func TestConsoleRevoked(t *testing.T) {
 // brokenSessions cannot keep anything.
 type brokenSessions struct{}
 
-func (brokenSessions) AddSession(context.Context, string, Session) error {
+func (brokenSessions) AddSession(context.Context, string, database.Session) error {
 	return errors.New("secret of the database")
 }
 
-func (brokenSessions) UseSession(context.Context, string) (Session, error) {
-	return Session{}, errors.New("secret of the database")
+func (brokenSessions) UseSession(context.Context, string) (database.Session, error) {
+	return database.Session{}, errors.New("secret of the database")
 }
 
 func (brokenSessions) EndSessions(_ context.Context, ids []string) error {
@@ -247,11 +249,11 @@ func TestSessions(t *testing.T) {
 				r.AddCookie(&http.Cookie{Name: map[bool]string{true: "__Host-"}[secure] + "llmsandbox-8321", Value: token})
 				return r
 			}
-			begin := func(opened Session) string {
+			begin := func(opened database.Session, key string) string {
 				t.Helper()
 				time.Sleep(time.Second)
 				w := httptest.NewRecorder()
-				if err := s.begin(w, request(""), opened); err != nil {
+				if err := s.begin(w, request(""), opened, key); err != nil {
 					t.Fatal(err)
 				}
 				c := w.Result().Cookies()[0]
@@ -267,24 +269,24 @@ func TestSessions(t *testing.T) {
 					t.Errorf("the session is of %q, %v, want %q", found.Caller.KeyName, err, who)
 				}
 			}
-			person := func(of string) Session {
-				return Session{Caller: Caller{KeyID: "oidc:" + of, KeyName: of}, Issuer: "x"}
+			person := func(of string) database.Session {
+				return database.Session{Caller: Caller{KeyID: "oidc:" + of, KeyName: of}, Issuer: "x"}
 			}
-			first, other, anna := begin(Session{key: "k"}), begin(Session{key: "other"}), begin(person("anna"))
+			first, other, anna := begin(database.Session{}, "k"), begin(database.Session{}, "other"), begin(person("anna"), "")
 			var last string
 			for range sessionsOfCaller {
 				want(first, "k")
-				last = begin(Session{key: "k"})
+				last = begin(database.Session{}, "k")
 			}
 			want(first, "")
 			want(last, "k")
 			want(other, "other")
 			want(anna, "anna")
-			want(begin(Session{key: "revoked"}), "")
+			want(begin(database.Session{}, "revoked"), "")
 			want("", "")
 			short := person("short")
 			short.End = time.Now().Add(time.Minute)
-			token := begin(short)
+			token := begin(short, "")
 			want(token, "short")
 			time.Sleep(time.Minute)
 			want(token, "")
@@ -297,7 +299,7 @@ func TestSessions(t *testing.T) {
 			time.Sleep(sessionTime - 3*(sessionIdle-20*time.Minute))
 			want(other, "")
 			for i := range sessionsOfProject + 5 {
-				last = begin(person(strconv.Itoa(i)))
+				last = begin(person(strconv.Itoa(i)), "")
 			}
 			want(last, strconv.Itoa(sessionsOfProject+4))
 			if n := len(s.own.open); n != sessionsOfProject {

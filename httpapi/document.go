@@ -38,7 +38,7 @@ const (
 
 // allow lets callers do what their key is for.
 func (s *Server) allow(ctx huma.Context, next func(huma.Context)) {
-	if scope, ok := ctx.Operation().Metadata[needs].(string); ok && !s.caller(ctx.Context()).has(scope) {
+	if scope, ok := ctx.Operation().Metadata[needs].(string); ok && !s.caller(ctx.Context()).Has(scope) {
 		s.write(ctx, s.problem(ctx.Context(), newProblem(http.StatusForbidden, "scope", fmt.Sprintf("the key does not have the scope %s: use one that has", scope))))
 		return
 	}

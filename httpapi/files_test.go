@@ -319,7 +319,7 @@ func TestSigned(t *testing.T) {
 	var got []string
 	for _, e := range events {
 		if strings.Contains(e.Operation, "sign") && e.Status < 400 {
-			got = append(got, fmt.Sprintln(e.Caller.Project, e.Caller.KeyName, e.Operation, e.Sandbox == sb.ID, e.Status, e.Outcome))
+			got = append(got, fmt.Sprintln(e.ProjectID, e.KeyName, e.Operation, e.Sandbox == sb.ID, e.Status, e.Outcome))
 		}
 	}
 	want := []string{

@@ -405,7 +405,7 @@ func TestAudit(t *testing.T) {
 	c.stop()
 	var got []string
 	for _, e := range events {
-		got = append(got, fmt.Sprintln(e.Caller.Project, e.Caller.KeyName, e.Operation, e.Sandbox == sb.ID, e.Status, e.Outcome))
+		got = append(got, fmt.Sprintln(e.ProjectID, e.KeyName, e.Operation, e.Sandbox == sb.ID, e.Status, e.Outcome))
 	}
 	want := []string{
 		"a one create-sandbox true 201 ok\n", "a one run-in-sandbox true 200 error\n", "a one run-in-sandbox true 422 invalid\n", "a one exec-in-sandbox true 404 file_not_found\n",
@@ -431,7 +431,7 @@ func TestAuditOfNetwork(t *testing.T) {
 		t.Fatalf("%+v, want three events", events)
 	}
 	e, run := events[1], events[2]
-	if e.Operation != NetworkAttempt || e.Sandbox != sb.ID || e.Outcome != "not-allowed" || e.Status != 0 || e.Caller != run.Caller || !strings.HasPrefix(e.Detail, "http a.example:80, 0 bytes sent, ") {
+	if e.Operation != NetworkAttempt || e.Sandbox != sb.ID || e.Outcome != "not-allowed" || e.Status != 0 || e.KeyName != run.KeyName || e.ProjectID != run.ProjectID || !strings.HasPrefix(e.Detail, "http a.example:80, 0 bytes sent, ") {
 		t.Errorf("%+v of %+v, want a refused attempt", e, res)
 	}
 	if run.Operation != "run-in-sandbox" || run.Outcome != string(res.Status) || run.Detail != "" {

@@ -160,7 +160,7 @@ func TestImages(t *testing.T) {
 		{Operation: "remove-image", Outcome: "ok", Detail: "image tools"}, {Operation: "remove-image", Outcome: "image_not_found", Detail: "image tools"},
 	} {
 		if !slices.ContainsFunc(events, func(e AuditEvent) bool {
-			return e.Operation == want.Operation && e.Outcome == want.Outcome && e.Detail == want.Detail && e.Caller.Project != ""
+			return e.Operation == want.Operation && e.Outcome == want.Outcome && e.Detail == want.Detail && e.ProjectID != ""
 		}) {
 			t.Errorf("the audit log has no %+v", want)
 		}

@@ -9,49 +9,13 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
-// Keys make, list and revoke the API keys of projects, which Config.Authenticate knows. Methods may be called concurrently.
-type Keys interface {
-	// CreateKey makes a key, whose secret it returns here only. It fails with fs.ErrExist where another key of the project that is not revoked has the
-	// name, with ErrManyKeys where the project has as many as it may, and with ErrUnknownKey where the key with which it is made cannot be used any more.
-	CreateKey(context.Context, *NewKey) (key Key, secret string, err error)
-	// Keys returns keys of a project, the newest first. It fails with llmsandbox.ErrNotFound where the project has no key to come after.
-	Keys(context.Context, *KeyQuery) ([]Key, error)
-	// RevokeKey ends the use of a key of a project, also of one that is revoked. It fails with llmsandbox.ErrNotFound, for keys of other projects as for
-	// those that do not exist.
-	RevokeKey(ctx context.Context, project, id string) error
-}
-
-// ErrManyKeys is what Keys.CreateKey returns for a project that has as many keys as it may.
+// ErrManyKeys is what Config.Keys returns for a project that has as many keys as it may.
 var ErrManyKeys = service.ErrManyKeys
-
-// A Key is an API key, without its secret.
-type Key struct {
-	ID, Name string
-	Scopes   []string // of read, write, audit and admin
-	Created  time.Time
-	Expires  time.Time // zero: never
-	Revoked  time.Time // zero: it is not
-}
-
-// A NewKey says what key to make. What it asks for is no more than who makes it has.
-type NewKey struct {
-	Project, Name string
-	Scopes        []string
-	Expires       time.Time // zero: never
-	Maker         string    // Caller.KeyID of the key with which it is made; empty where that is a person
-}
-
-// A KeyQuery selects keys of a project.
-type KeyQuery struct {
-	Project string
-	Usable  bool   // only those that are neither revoked nor past their end
-	After   string // only those that come after the key of this id; empty: all
-	Limit   int    // of keys
-}
 
 // freshTime is how long after its login a session of a browser may make keys, so that who finds a page open has no key that lasts.
 const freshTime = 15 * time.Minute
@@ -60,7 +24,7 @@ const freshTime = 15 * time.Minute
 const loginAgain = "login_again"
 
 func (s *Server) keyRoutes() {
-	const tag, scope = "Keys", "admin"
+	const tag, scope = "Keys", database.ScopeAdmin
 	type listed struct{ Body apitypes.Keys }
 	register(s, operation{
 		id: "list-keys", method: http.MethodGet, path: "/v1/keys", tag: tag, scope: scope, summary: "List the project's API keys", doc: "The newest first, without their secrets. A key needs the scope admin.",
@@ -73,7 +37,7 @@ func (s *Server) keyRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		found, err := keys.Keys(ctx, &KeyQuery{Project: s.caller(ctx).Project, Usable: in.Usable, After: in.After, Limit: in.Limit + 1})
+		found, err := keys.ProjectKeys(ctx, database.KeyQuery{ProjectID: s.caller(ctx).Project, Usable: in.Usable, After: in.After, Limit: in.Limit + 1})
 		switch {
 		case errors.Is(err, llmsandbox.ErrNotFound):
 			return nil, newProblem(http.StatusUnprocessableEntity, "invalid", fmt.Sprintf("after: the project has no key %q any more: list from the beginning", in.After))
@@ -107,7 +71,7 @@ func (s *Server) keyRoutes() {
 		if of, ok := sessionOf(ctx); ok && now.Sub(of.Begun) > freshTime {
 			return nil, newProblem(http.StatusForbidden, loginAgain, "you have logged in more than 15 minutes ago: log in again to make a key")
 		}
-		n, err := s.caller(ctx).newKey(&in.Body, now)
+		n, err := newKey(s.caller(ctx), &in.Body, now)
 		if err != nil {
 			return nil, err
 		}
@@ -132,12 +96,13 @@ func (s *Server) keyRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		return nil, keys.RevokeKey(ctx, s.caller(ctx).Project, in.ID)
+		_, err = keys.RevokeProjectKey(ctx, s.caller(ctx).Project, in.ID)
+		return nil, err
 	})
 }
 
 // keys are the operator's, where there are any.
-func (s *Server) keys() (Keys, error) {
+func (s *Server) keys() (database.Keys, error) {
 	if s.cfg.Keys == nil {
 		return nil, fmt.Errorf("API keys: %w: this server has none that can be managed by requests", llmsandbox.ErrUnsupported)
 	}
@@ -145,17 +110,17 @@ func (s *Server) keys() (Keys, error) {
 }
 
 // newKey is a key that a caller may make.
-func (c Caller) newKey(asked *apitypes.NewKey, now time.Time) (*NewKey, error) {
-	n := &NewKey{Project: c.Project, Name: asked.Name, Scopes: asked.Scopes, Expires: c.Expires}
+func newKey(c Caller, asked *apitypes.NewKey, now time.Time) (database.NewKey, error) {
+	n := database.NewKey{ProjectID: c.Project, Name: asked.Name, Scopes: asked.Scopes, Expires: c.Expires}
 	for _, scope := range asked.Scopes {
-		if !c.has(scope) {
-			return nil, newProblem(http.StatusForbidden, "not_allowed", fmt.Sprintf("scopes: the key of the request does not have the scope %s itself: leave it out, or use another key", scope))
+		if !c.Has(scope) {
+			return n, newProblem(http.StatusForbidden, "not_allowed", fmt.Sprintf("scopes: the key of the request does not have the scope %s itself: leave it out, or use another key", scope))
 		}
 	}
 	if asked.Expires != 0 {
 		n.Expires = now.Add(seconds(asked.Expires))
 		if !c.Expires.IsZero() && n.Expires.After(c.Expires) {
-			return nil, newProblem(http.StatusForbidden, "not_allowed", fmt.Sprintf("expires_seconds: the key of the request ends at %s itself: ask for less, or leave it out", c.Expires.UTC().Format(time.RFC3339)))
+			return n, newProblem(http.StatusForbidden, "not_allowed", fmt.Sprintf("expires_seconds: the key of the request ends at %s itself: ask for less, or leave it out", c.Expires.UTC().Format(time.RFC3339)))
 		}
 	}
 	if !strings.HasPrefix(c.KeyID, oidcKeys) {
@@ -164,8 +129,7 @@ func (c Caller) newKey(asked *apitypes.NewKey, now time.Time) (*NewKey, error) {
 	return n, nil
 }
 
-func describeKey(k Key) apitypes.Key {
-	k.Scopes = append([]string{}, k.Scopes...) // never null
-	k.Created, k.Expires, k.Revoked = k.Created.UTC(), k.Expires.UTC(), k.Revoked.UTC()
-	return apitypes.Key(k)
+func describeKey(k database.Key) apitypes.Key {
+	scopes := append([]string{}, k.Scopes...) // never null
+	return apitypes.Key{ID: k.ID, Name: k.Name, Scopes: scopes, Created: k.Created.UTC(), Expires: k.Expires.UTC(), Revoked: k.Revoked.UTC()}
 }

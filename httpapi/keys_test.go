@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
 )
@@ -22,30 +23,30 @@ import (
 // A keyring is Keys in memory, which are of projects by the beginning of their ids.
 type keyring struct {
 	mu   sync.Mutex
-	all  []Key
-	made []NewKey
+	all  []database.Key
+	made []database.NewKey
 	fail error // of CreateKey
 }
 
-func (k *keyring) CreateKey(_ context.Context, n *NewKey) (Key, string, error) {
+func (k *keyring) CreateKey(_ context.Context, n database.NewKey) (database.Key, string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.fail != nil {
-		return Key{}, "", k.fail
+		return database.Key{}, "", k.fail
 	}
-	k.made = append(k.made, *n)
-	key := Key{ID: fmt.Sprintf("%s-%d", n.Project, len(k.all)), Name: n.Name, Scopes: n.Scopes, Created: time.Now(), Expires: n.Expires}
+	k.made = append(k.made, n)
+	key := database.Key{ID: fmt.Sprintf("%s-%d", n.ProjectID, len(k.all)), Name: n.Name, Scopes: n.Scopes, Created: time.Now(), Expires: n.Expires}
 	k.all = append(k.all, key)
 	return key, "the-secret-of-" + key.ID, nil
 }
 
-func (k *keyring) Keys(_ context.Context, q *KeyQuery) (found []Key, err error) {
+func (k *keyring) ProjectKeys(_ context.Context, q database.KeyQuery) (found []database.Key, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	after := q.After == ""
 	for _, key := range slices.Backward(k.all) {
 		switch {
-		case !strings.HasPrefix(key.ID, q.Project+"-"):
+		case !strings.HasPrefix(key.ID, q.ProjectID+"-"):
 		case !after:
 			after = key.ID == q.After
 		case len(found) < q.Limit && (!q.Usable || key.Revoked.IsZero()):
@@ -58,15 +59,15 @@ func (k *keyring) Keys(_ context.Context, q *KeyQuery) (found []Key, err error) 
 	return found, nil
 }
 
-func (k *keyring) RevokeKey(_ context.Context, project, id string) error {
+func (k *keyring) RevokeProjectKey(_ context.Context, project, id string) (database.Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	at := slices.IndexFunc(k.all, func(key Key) bool { return key.ID == id && strings.HasPrefix(id, project+"-") })
+	at := slices.IndexFunc(k.all, func(key database.Key) bool { return key.ID == id && strings.HasPrefix(id, project+"-") })
 	if at < 0 {
-		return errclass.Errorf(llmsandbox.ErrNotFound, "there is no key %q", id)
+		return database.Key{}, errclass.Errorf(llmsandbox.ErrNotFound, "there is no key %q", id)
 	}
 	k.all[at].Revoked = time.Now()
-	return nil
+	return k.all[at], nil
 }
 
 // Keys that make keys.
@@ -80,9 +81,9 @@ func administered(end time.Time) func(context.Context, string) (Caller, error) {
 	return func(ctx context.Context, key string) (Caller, error) {
 		switch key {
 		case keyAAdmin:
-			return Caller{Project: "a", KeyID: "a-0", KeyName: "administers", Read: true, Admin: true}, nil
+			return Caller{Project: "a", KeyID: "a-0", KeyName: "administers", Scopes: []string{database.ScopeRead, database.ScopeAdmin}}, nil
 		case keyBAdmin:
-			return Caller{Project: "b", KeyID: "b-0", KeyName: "ends", Read: true, Write: true, Audit: true, Admin: true, Expires: end}, nil
+			return Caller{Project: "b", KeyID: "b-0", KeyName: "ends", Scopes: []string{database.ScopeRead, database.ScopeWrite, database.ScopeAudit, database.ScopeAdmin}, Expires: end}, nil
 		}
 		return authenticate(ctx, key)
 	}
@@ -117,7 +118,7 @@ func TestKeys(t *testing.T) {
 	}
 	create(b, `{"name": "short", "scopes": ["read"], "expires_seconds": 3000}`)
 	for i, maker := range []string{"a-0", "a-0", "b-0", "b-0"} {
-		if n := keys.made[i]; n.Maker != maker || n.Project != maker[:1] {
+		if n := keys.made[i]; n.Maker != maker || n.ProjectID != maker[:1] {
 			t.Errorf("%+v was made, want key %s to have made it", n, maker)
 		}
 	}
@@ -194,7 +195,7 @@ func TestKeys(t *testing.T) {
 		if strings.Contains(fmt.Sprint(e), "secret-of") {
 			t.Errorf("%+v has a secret", e)
 		}
-		noted = append(noted, strings.Join([]string{e.Caller.KeyName, e.Operation, e.Outcome, e.Detail}, ": "))
+		noted = append(noted, strings.Join([]string{e.KeyName, e.Operation, e.Outcome, e.Detail}, ": "))
 	}
 	for _, want := range []string{
 		"administers: create-key: ok: key ci, id a-0, scopes admin read", "administers: create-key: not_allowed: key x", "administers: revoke-key: not_found: key of id b-2", "administers: revoke-key: ok: key of id a-0", "looks: create-key: scope: ",
@@ -258,7 +259,7 @@ func TestKeysOfPersons(t *testing.T) {
 	f, keys := newFakeIssuer(t), &keyring{}
 	cfg := f.config()
 	cfg.Keys = keys
-	cfg.OIDC.Grants[0].Caller.Admin = true
+	cfg.OIDC.Grants[0].Caller.Scopes = append(cfg.OIDC.Grants[0].Caller.Scopes, database.ScopeAdmin)
 	c := serve(t, cfg).as("")
 	login := func() (cookie string) {
 		to, begun := f.begin(c)
@@ -272,7 +273,7 @@ func TestKeysOfPersons(t *testing.T) {
 	session := login()
 	var made apitypes.MadeKey
 	c.want(http.StatusCreated, &made, http.MethodPost, "/v1/keys", body, ownPage, session)
-	if n := keys.made[0]; n.Maker != "" || n.Project != "a" || !n.Expires.IsZero() || !made.Expires.IsZero() {
+	if n := keys.made[0]; n.Maker != "" || n.ProjectID != "a" || !n.Expires.IsZero() || !made.Expires.IsZero() {
 		t.Errorf("%+v was made, want a key that none has made, and that stays", n)
 	}
 	c.want(http.StatusForbidden, nil, http.MethodPost, "/v1/keys", `{"name": "x", "scopes": ["audit"]}`, ownPage, session)

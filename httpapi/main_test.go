@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmsandbox/llmsandbox/backend/local"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
 
@@ -51,13 +52,13 @@ const (
 func authenticate(_ context.Context, key string) (Caller, error) {
 	switch key {
 	case keyA:
-		return Caller{Project: "a", KeyName: "one", Read: true, Write: true}, nil
+		return Caller{Project: "a", KeyName: "one", Scopes: []string{database.ScopeRead, database.ScopeWrite}}, nil
 	case keyAReads:
-		return Caller{Project: "a", KeyName: "looks", Read: true}, nil
+		return Caller{Project: "a", KeyName: "looks", Scopes: []string{database.ScopeRead}}, nil
 	case keyAAudit:
-		return Caller{Project: "a", KeyName: "audits", Audit: true}, nil
+		return Caller{Project: "a", KeyName: "audits", Scopes: []string{database.ScopeAudit}}, nil
 	case keyB:
-		return Caller{Project: "b", KeyName: "two", Read: true, Write: true}, nil
+		return Caller{Project: "b", KeyName: "two", Scopes: []string{database.ScopeRead, database.ScopeWrite}}, nil
 	}
 	return Caller{}, ErrUnknownKey
 }

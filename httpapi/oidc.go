@@ -22,6 +22,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/flight"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 )
@@ -128,7 +129,7 @@ func newIssuer(cfg *Config) (*issuer, error) {
 		return nil, invalid("it needs a grant, or it lets nobody in")
 	}
 	for i, g := range o.Grants {
-		if g.Claim == "" || g.Value == "" || g.Caller.Project == "" || g.Caller == (Caller{Project: g.Caller.Project}) || g.Caller.KeyID != "" || g.Caller.KeyName != "" {
+		if g.Claim == "" || g.Value == "" || g.Caller.Project == "" || len(g.Caller.Scopes) == 0 || g.Caller.KeyID != "" || g.Caller.KeyName != "" {
 			return nil, invalid("grant %d needs a claim, its value, a project, and what it lets people do there, and no key", i+1)
 		}
 	}
@@ -336,16 +337,16 @@ func (s *Server) oidcSession(w http.ResponseWriter, r *http.Request) (failed str
 		s.oidcFailed(ctx, err)
 		return oidcFailed
 	}
-	event := AuditEvent{
-		Time: time.Now(), Caller: person, Operation: "login", Status: http.StatusSeeOther, Outcome: "ok",
+	event := by(person, AuditEvent{
+		Time: time.Now(), Operation: "login", Status: http.StatusSeeOther, Outcome: "ok",
 		Detail: fmt.Sprintf("%s of %s", strings.TrimPrefix(person.KeyID, oidcKeys), s.issuer.cfg.Issuer),
-	}
+	})
 	if person.Project == "" {
 		event.Status, event.Outcome = http.StatusForbidden, "no_grant"
 		s.note(event)
 		return oidcNobody
 	}
-	if err := s.sessions.begin(w, r, Session{Caller: person, Issuer: s.issuer.rules, End: end}); err != nil {
+	if err := s.sessions.begin(w, r, database.Session{Caller: person, Issuer: s.issuer.rules, End: end}, ""); err != nil {
 		s.cfg.Log.ErrorContext(ctx, "sessions could not be kept", "error", err)
 		return oidcUnkept
 	}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 )
 
 // object is a JSON object.
@@ -147,8 +148,8 @@ func (f *fakeIssuer) config() Config {
 	return Config{Console: true, OIDC: &OIDC{
 		Issuer: f.server.URL, ClientID: testClient, ClientSecret: testSecret, Scopes: []string{"groups"},
 		Grants: []OIDCGrant{
-			{"groups", "engineers", Caller{Project: "a", Read: true, Write: true}}, {"groups", "staff", Caller{Project: "b", Read: true}},
-			{"email", "anna@example.org", Caller{Project: "a", Read: true}}, {"sub", "bob", Caller{Project: "b", Read: true, Write: true}},
+			{"groups", "engineers", Caller{Project: "a", Scopes: []string{database.ScopeRead, database.ScopeWrite}}}, {"groups", "staff", Caller{Project: "b", Scopes: []string{database.ScopeRead}}},
+			{"email", "anna@example.org", Caller{Project: "a", Scopes: []string{database.ScopeRead}}}, {"sub", "bob", Caller{Project: "b", Scopes: []string{database.ScopeRead, database.ScopeWrite}}},
 		},
 	}}
 }
@@ -270,7 +271,7 @@ func TestOIDC(t *testing.T) {
 	c.stop()
 	var did []string
 	for _, e := range events {
-		did = append(did, fmt.Sprintf("%s %s %s %s %s %s", e.Caller.KeyID, e.Caller.KeyName, e.Caller.Project, e.Operation, e.Outcome, e.Detail))
+		did = append(did, fmt.Sprintf("%s %s %s %s %s %s", e.KeyID, e.KeyName, e.ProjectID, e.Operation, e.Outcome, e.Detail))
 	}
 	for _, want := range []string{
 		"oidc:anna anna@example.org a login ok anna of " + f.server.URL, "oidc:anna anna@example.org a remove-sandbox ok ", "oidc:bob oidc:bob b login ok bob of " + f.server.URL,
@@ -286,7 +287,7 @@ func TestOIDC(t *testing.T) {
 func TestOIDCShared(t *testing.T) {
 	f := newFakeIssuer(t)
 	cfg := f.config()
-	cfg.Secret, cfg.Sessions = make([]byte, secretSize), &memorySessions{authenticate: authenticate, open: map[string]*memorySession{}}
+	cfg.Secret, cfg.Sessions = make([]byte, secretSize), usageStore(t)
 	const host = "Host: localhost" // for the same cookies at all ports
 	a, b := serve(t, cfg).as(""), serve(t, cfg).as("")
 	changed, keys := cfg, cfg
@@ -591,7 +592,7 @@ func TestOIDCClient(t *testing.T) {
 
 // TestOIDCConfig: a configuration that lets nobody in, or tells secrets to everyone, is refused.
 func TestOIDCConfig(t *testing.T) {
-	grants := []OIDCGrant{{"sub", "x", Caller{Project: "a", Read: true}}}
+	grants := []OIDCGrant{{"sub", "x", Caller{Project: "a", Scopes: []string{database.ScopeRead}}}}
 	for name, test := range map[string]struct {
 		change func(*Config)
 		ok     bool
@@ -609,7 +610,7 @@ func TestOIDCConfig(t *testing.T) {
 		"no claim":       {func(c *Config) { c.OIDC.Grants[0].Claim = "" }, false},
 		"no value":       {func(c *Config) { c.OIDC.Grants[0].Value = "" }, false},
 		"no project":     {func(c *Config) { c.OIDC.Grants[0].Caller.Project = "" }, false},
-		"nothing to do":  {func(c *Config) { c.OIDC.Grants[0].Caller.Read = false }, false},
+		"nothing to do":  {func(c *Config) { c.OIDC.Grants[0].Caller.Scopes = nil }, false},
 		"somebody's key": {func(c *Config) { c.OIDC.Grants[0].Caller.KeyID = "x" }, false},
 	} {
 		cfg := Config{Console: true, Authenticate: authenticate, OIDC: &OIDC{Issuer: "https://issuer.example/x", ClientID: "c", Grants: slices.Clone(grants)}}

@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 )
@@ -185,7 +186,7 @@ func (s *Server) atPortHost(w http.ResponseWriter, r *http.Request, mux http.Han
 			refuse(w, http.StatusUnauthorized, "this port is private: it needs a key of its project, or a link that was shared and is still valid")
 			return
 		}
-		ctx = context.WithValue(ctx, callerKey{}, Caller{Project: found.Project, KeyID: found.KeyID, KeyName: found.KeyName, Write: true})
+		ctx = context.WithValue(ctx, callerKey{}, Caller{Project: found.Project, KeyID: found.KeyID, KeyName: found.KeyName, Scopes: []string{database.ScopeWrite}})
 	}
 	r = r.WithContext(context.WithValue(ctx, portOrigin{}, key))
 	u := *r.URL

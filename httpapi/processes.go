@@ -176,13 +176,14 @@ func (s *Server) newStart(n *apitypes.NewProcess) (service.Start, error) {
 	}}, nil
 }
 
-// processEnded notes what became of a program that went on without its client, which by started.
-func (s *Server) processEnded(by string, res *llmsandbox.Result) {
+// processEnded notes what became of a program that went on without its client, which starter started.
+func (s *Server) processEnded(starter string, res *llmsandbox.Result) {
 	s.metrics.ended(res.Status)
-	e := AuditEvent{Time: time.Now(), Operation: ProcessEnd, Sandbox: res.SandboxID, Outcome: string(res.Status)}
-	if err := json.Unmarshal([]byte(by), &e.Caller); err != nil {
-		s.cfg.Log.Error("who has started a program is not known", "sandbox", e.Sandbox, "error", err)
+	var caller Caller
+	if err := json.Unmarshal([]byte(starter), &caller); err != nil {
+		s.cfg.Log.Error("who has started a program is not known", "sandbox", res.SandboxID, "error", err)
 	}
+	e := by(caller, AuditEvent{Time: time.Now(), Operation: ProcessEnd, Sandbox: res.SandboxID, Outcome: string(res.Status)})
 	t := &trail{network: res.Network, dropped: res.NetworkDropped}
 	s.note(append(t.attempts(e), e)...)
 }

@@ -315,7 +315,7 @@ func TestProcessBounds(t *testing.T) {
 	c.stop()
 	var ends []string
 	for _, e := range events {
-		if e.Caller.KeyName != "one" || e.Sandbox == "" {
+		if e.KeyName != "one" || e.Sandbox == "" {
 			t.Errorf("%+v, want who has started it, and where", e)
 		}
 		if e.Operation == ProcessEnd || e.Status == http.StatusOK {

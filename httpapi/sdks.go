@@ -31,7 +31,7 @@ func (s *Server) addSDKs() error {
 		rand.Read(secret) // never fails
 	}
 	sdks, err := e2b.New(e2b.Config{
-		Service: s.service, Authenticate: s.sdkCaller, Begin: s.beginOfSDK, Count: s.countOfSDK, Secret: secret, Domain: s.cfg.PortsDomain, Scheme: s.scheme(), Port: s.toSDKPort, Log: s.cfg.Log,
+		Service: s.service, Authenticate: s.cfg.Authenticate, Begin: s.beginOfSDK, Count: s.countOfSDK, Secret: secret, Domain: s.cfg.PortsDomain, Scheme: s.scheme(), Port: s.toSDKPort, Log: s.cfg.Log,
 	})
 	if err != nil {
 		return err
@@ -48,15 +48,8 @@ func (s *Server) addSDKs() error {
 	return nil
 }
 
-func (s *Server) sdkCaller(ctx context.Context, key string) (e2b.Caller, error) {
-	caller, err := s.cfg.Authenticate(ctx, key)
-	return e2b.Caller{Project: caller.Project, Read: caller.Read, Write: caller.Write, Via: caller}, err
-}
-
 // beginOfSDK counts a request of an SDK as one of its key, and notes what becomes of it.
-func (s *Server) beginOfSDK(ctx context.Context, c e2b.Caller, operation, sandbox string, begins bool) (end func(status int, sandbox string), err error) {
-	caller, _ := c.Via.(Caller)
-	caller.Project = c.Project
+func (s *Server) beginOfSDK(ctx context.Context, caller Caller, operation, sandbox string, begins bool) (end func(status int, sandbox string), err error) {
 	if p := s.tooMany(caller); p != nil {
 		return nil, &e2b.Refusal{Status: p.Status, Message: p.Detail, Header: p.headers}
 	}
@@ -77,7 +70,7 @@ func (s *Server) beginOfSDK(ctx context.Context, c e2b.Caller, operation, sandbo
 		if made != "" {
 			sandbox = made
 		}
-		s.note(AuditEvent{Time: start, Caller: caller, Operation: SDKPrefix + operation, Sandbox: sandbox, Status: status, Outcome: outcome})
+		s.note(by(caller, AuditEvent{Time: start, Operation: SDKPrefix + operation, Sandbox: sandbox, Status: status, Outcome: outcome}))
 	}, nil
 }
 

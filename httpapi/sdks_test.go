@@ -53,7 +53,7 @@ func TestSDKs(t *testing.T) {
 	var got []string
 	for _, e := range events {
 		got = append(got, e.Operation+" "+e.Outcome)
-		if strings.Contains(e.Detail, "a-secret") || e.Sandbox == "" && e.Outcome == "ok" || e.Caller.Project == "" {
+		if strings.Contains(e.Detail, "a-secret") || e.Sandbox == "" && e.Outcome == "ok" || e.ProjectID == "" {
 			t.Errorf("got %+v, want the sandbox and the caller alone", e)
 		}
 	}

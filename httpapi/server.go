@@ -108,13 +108,13 @@ type Config struct {
 	// called by one goroutine until Close returns, and again with the same events where it fails. What a server that is killed has not handed on yet is lost.
 	Audit func(context.Context, []AuditEvent) error
 	// AuditLog, where it is set, reads what Audit was given, for keys with the scope audit. It may be called concurrently.
-	AuditLog func(context.Context, *AuditQuery) ([]AuditRecord, error)
+	AuditLog func(context.Context, database.AuditQuery) ([]AuditEvent, error)
 	// Secret, of at least 32 random bytes, is what the server seals tokens with: signed URLs, shares of ports, logins with an issuer that have begun, and where lists go
 	// on. Servers that have the same take each other's, also one that is started later. Who knows it can make such tokens for every project. nil: a random one, with
 	// which they end.
 	Secret []byte
 	// Keys, where it is set, manages the keys of projects, for keys with the scope admin.
-	Keys Keys
+	Keys database.Keys
 	// Records keep what becomes of programs that go on without their client; nil: that is forgotten when the server ends.
 	Records database.Records
 	// Replicas, where it is set, is the database of several servers that share the backend, the keys and Records, too: a request may come to any of them, and is
@@ -133,7 +133,7 @@ type Config struct {
 	// Console has the server show its console to browsers, at /. They have sessions there in place of keys: see Server.LoginToken.
 	Console bool
 	// Sessions keep the sessions of browsers whose callers have a KeyID; others, and nil: they end with the server.
-	Sessions Sessions
+	Sessions database.Sessions
 	// OIDC, where it is set, has people log in to the console with an OpenID Connect issuer.
 	OIDC *OIDC
 	// TLS, where it is set, has Serve speak HTTPS with these certificates.
@@ -158,26 +158,14 @@ type Config struct {
 // ErrUnknownKey is what Config.Authenticate returns for a key that it does not know.
 var ErrUnknownKey = httpgate.ErrUnknown
 
-// A Caller is who sends a request.
-type Caller struct {
-	// Project is whose sandboxes it may use. It is written on each of them, and who has one of its keys sees it in the console only.
-	Project string
-	// KeyID and KeyName name its key in the audit log.
-	KeyID, KeyName string
-	// Read lets it look at sandboxes and their files, and Write make, use and remove them, and run code. Audit lets it read the project's audit log, and
-	// Admin list, make and revoke the project's keys, with no more than it has itself.
-	Read, Write, Audit, Admin bool
-	// Expires is when its key ends; zero: never. Keys that it makes end no later.
-	Expires time.Time
-}
-
-// has reports whether a caller has a scope.
-func (c Caller) has(scope string) bool {
-	return map[string]bool{"read": c.Read, "write": c.Write, "audit": c.Audit, "admin": c.Admin}[scope]
-}
+// A Caller is who sends a request, and an AuditEvent what somebody has done.
+type (
+	Caller     = database.Caller
+	AuditEvent = database.AuditEvent
+)
 
 // everyone is who calls where no key is asked for.
-var everyone = Caller{Project: "local", Read: true, Write: true, Audit: true}
+var everyone = Caller{Project: "local", Scopes: []string{database.ScopeRead, database.ScopeWrite, database.ScopeAudit}}
 
 type callerKey struct{}
 

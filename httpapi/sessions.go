@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 )
 
@@ -25,35 +25,11 @@ const (
 	sessionsOfProject = 1000
 )
 
-// Sessions keep the sessions of browsers at the console, also for servers that are started later, or share them. Each has the digest of its cookie for an id.
-// Methods may be called concurrently.
-type Sessions interface {
-	// AddSession keeps a session. The oldest end where there are more than 16 of its caller's KeyID, or 1000 of the project.
-	AddSession(ctx context.Context, id string, s Session) error
-	// UseSession returns a session, and notes that it is used; that of a key has the caller that its key stands for now. It fails with fs.ErrNotExist where there
-	// is none, its End has come, it was not used for four hours, or its key has been revoked or has ended.
-	UseSession(ctx context.Context, id string) (Session, error)
-	// EndSessions ends those sessions that are there.
-	EndSessions(ctx context.Context, ids []string) error
-}
-
-// A Session is one of a browser. It is of a key, or of a person whom an issuer knows.
-type Session struct {
-	// Caller is who has logged in.
-	Caller Caller
-	// Issuer is a text that stands for the issuer, and its grants, by which a person was let in. It is empty in a session of a key.
-	Issuer string
-	// Begun is when the browser was logged in, and End when it has to do so again at the latest.
-	Begun, End time.Time
-
-	key string // that it is of, in memory only
-}
-
 // sessions are those of browsers. Of tokens that browsers bear, only digests are kept.
 type sessions struct {
-	secure bool // browsers reach the server by HTTPS
-	kept   Sessions
-	own    *memorySessions // those of keys without an id, which end with the server
+	secure bool              // browsers reach the server by HTTPS
+	kept   database.Sessions // nil: all end with the server
+	own    *memorySessions   // those of keys without an id
 
 	mu     sync.Mutex
 	logins map[string]login // by the digest of a link's token, which is valid once
@@ -66,7 +42,7 @@ type login struct {
 
 func newSessions(cfg *Config) *sessions {
 	own := &memorySessions{authenticate: cfg.Authenticate, open: map[string]*memorySession{}}
-	return &sessions{secure: cfg.TLS != nil || cfg.BehindProxy, kept: cmp.Or[Sessions](cfg.Sessions, own), own: own, logins: map[string]login{}}
+	return &sessions{secure: cfg.TLS != nil || cfg.BehindProxy, kept: cfg.Sessions, own: own, logins: map[string]login{}}
 }
 
 // sessionID is the digest of a token.
@@ -94,8 +70,8 @@ func (s *sessions) redeem(token string, now time.Time) (key string, ok bool) {
 	return l.key, ok && now.Before(l.end)
 }
 
-// begin opens a session, which ends when its time is over or, if it says so, earlier, and has the browser keep its cookie in place of the one that it has.
-func (s *sessions) begin(w http.ResponseWriter, r *http.Request, opened Session) error {
+// begin opens a session, of the key if that is not of a person, which ends when its time is over or, if it says so, earlier, and has the browser keep its cookie in place of the one that it has.
+func (s *sessions) begin(w http.ResponseWriter, r *http.Request, opened database.Session, key string) error {
 	opened.Begun = time.Now()
 	if latest := opened.Begun.Add(sessionTime); opened.End.IsZero() || opened.End.After(latest) {
 		opened.End = latest
@@ -103,12 +79,10 @@ func (s *sessions) begin(w http.ResponseWriter, r *http.Request, opened Session)
 	if err := s.end(r); err != nil {
 		return err
 	}
-	keep := s.kept
-	if opened.Caller.KeyID == "" {
-		keep = s.own
-	}
 	token := httpgate.NewToken()
-	if err := keep.AddSession(r.Context(), sessionID(token), opened); err != nil {
+	if s.kept == nil || opened.Caller.KeyID == "" {
+		s.own.add(sessionID(token), memorySession{Session: opened, key: key})
+	} else if err := s.kept.AddSession(r.Context(), sessionID(token), opened); err != nil {
 		return err
 	}
 	s.setCookie(w, s.cookieName(r), token, opened.End.Sub(opened.Begun), http.SameSiteStrictMode)
@@ -137,9 +111,9 @@ func (s *sessions) ids(r *http.Request) (ids []string) {
 }
 
 // use returns a session that has not ended, and else fails with fs.ErrNotExist.
-func (s *sessions) use(ctx context.Context, id string) (Session, error) {
-	found, err := s.own.UseSession(ctx, id)
-	if errors.Is(err, fs.ErrNotExist) {
+func (s *sessions) use(ctx context.Context, id string) (database.Session, error) {
+	found, err := s.own.use(ctx, id)
+	if s.kept != nil && errors.Is(err, fs.ErrNotExist) {
 		found, err = s.kept.UseSession(ctx, id)
 	}
 	return found, err
@@ -148,7 +122,11 @@ func (s *sessions) use(ctx context.Context, id string) (Session, error) {
 // end ends the session of a request, if it has one.
 func (s *sessions) end(r *http.Request) error {
 	ids := s.ids(r)
-	return errors.Join(s.own.EndSessions(r.Context(), ids), s.kept.EndSessions(r.Context(), ids))
+	s.own.end(ids)
+	if s.kept == nil {
+		return nil
+	}
+	return s.kept.EndSessions(r.Context(), ids)
 }
 
 // setCookie has the browser keep a cookie for a time; where that is over, it forgets the cookie.
@@ -163,8 +141,8 @@ func (s *sessions) setCookie(w http.ResponseWriter, name, value string, lasts ti
 type sessionKey struct{}
 
 // sessionOf is the session of a request, if it has one.
-func sessionOf(ctx context.Context) (Session, bool) {
-	found, ok := ctx.Value(sessionKey{}).(Session)
+func sessionOf(ctx context.Context) (database.Session, bool) {
+	found, ok := ctx.Value(sessionKey{}).(database.Session)
 	return found, ok
 }
 
@@ -199,8 +177,9 @@ type memorySessions struct {
 }
 
 type memorySession struct {
-	Session
+	database.Session
 
+	key  string // that it is of
 	used time.Time
 }
 
@@ -208,8 +187,8 @@ func (s *memorySession) lives(now time.Time) bool {
 	return now.Before(s.End) && now.Before(s.used.Add(sessionIdle))
 }
 
-// AddSession implements Sessions.
-func (m *memorySessions) AddSession(_ context.Context, id string, added Session) error {
+// add keeps a session, within the bounds that [database.Sessions] has.
+func (m *memorySessions) add(id string, added memorySession) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -220,8 +199,8 @@ func (m *memorySessions) AddSession(_ context.Context, id string, added Session)
 	}
 	m.bound(sessionsOfCaller-1, func(s *memorySession) bool { return s.key == added.key && s.Caller.KeyID == added.Caller.KeyID })
 	m.bound(sessionsOfProject-1, func(s *memorySession) bool { return s.Caller.Project == added.Caller.Project })
-	m.open[id] = &memorySession{added, now}
-	return nil
+	added.used = now
+	m.open[id] = &added
 }
 
 // bound ends the oldest of more than so many sessions.
@@ -239,35 +218,34 @@ func (m *memorySessions) bound(most int, counts func(*memorySession) bool) {
 	}
 }
 
-// UseSession implements Sessions.
-func (m *memorySessions) UseSession(ctx context.Context, id string) (Session, error) {
+// use is UseSession of [database.Sessions].
+func (m *memorySessions) use(ctx context.Context, id string) (database.Session, error) {
 	none := fmt.Errorf("the session: %w", fs.ErrNotExist)
 	m.mu.Lock()
 	s := m.open[id]
 	if now := time.Now(); s == nil || !s.lives(now) {
 		m.mu.Unlock()
-		return Session{}, none
+		return database.Session{}, none
 	} else {
 		s.used = now
 	}
-	found := s.Session
+	found, key := s.Session, s.key
 	m.mu.Unlock()
 	if found.Issuer != "" {
 		return found, nil
 	}
 	var err error
-	if found.Caller, err = m.authenticate(ctx, found.key); errors.Is(err, ErrUnknownKey) {
+	if found.Caller, err = m.authenticate(ctx, key); errors.Is(err, ErrUnknownKey) {
 		err = none
 	}
 	return found, err
 }
 
-// EndSessions implements Sessions.
-func (m *memorySessions) EndSessions(_ context.Context, ids []string) error {
+// end ends those sessions that are there.
+func (m *memorySessions) end(ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range ids {
 		delete(m.open, id)
 	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
 
@@ -54,7 +55,7 @@ func (s *Server) signed(next http.Handler) http.Handler {
 			return
 		}
 		ctx := context.WithValue(r.Context(), signedKey{}, f)
-		ctx = context.WithValue(ctx, callerKey{}, Caller{Project: f.Project, KeyID: f.KeyID, KeyName: f.KeyName, Read: true, Write: true})
+		ctx = context.WithValue(ctx, callerKey{}, Caller{Project: f.Project, KeyID: f.KeyID, KeyName: f.KeyName, Scopes: []string{database.ScopeRead, database.ScopeWrite}})
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }

@@ -302,7 +302,7 @@ func TestTerminalEndsWithServer(t *testing.T) {
 	}
 	var got []string
 	for _, e := range events[1:] {
-		got = append(got, fmt.Sprintln(e.Caller.KeyName, e.Operation, e.Status, e.Outcome))
+		got = append(got, fmt.Sprintln(e.KeyName, e.Operation, e.Status, e.Outcome))
 	}
 	if want := "one open-terminal 101 detached\n"; !slices.Equal(got, []string{want, want}) {
 		t.Errorf("the audit log has %q, want %q twice", got, want)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/apierror"
 	"github.com/llmsandbox/llmsandbox/mcp"
 )
@@ -59,8 +60,8 @@ func (s *Server) principal(ctx context.Context, key string) (mcp.Principal, erro
 	switch {
 	case err != nil:
 		return mcp.Principal{}, err
-	case !caller.Write:
-		s.note(AuditEvent{Time: time.Now(), Caller: caller, Operation: "mcp", Status: http.StatusForbidden, Outcome: "scope"})
+	case !caller.Has(database.ScopeWrite):
+		s.note(by(caller, AuditEvent{Time: time.Now(), Operation: "mcp", Status: http.StatusForbidden, Outcome: "scope"}))
 		return mcp.Principal{}, fmt.Errorf("%w: the key does not have the scope write: use one that has", mcp.ErrForbiddenToken)
 	}
 	return mcp.Principal{Name: caller.Project, Via: caller}, nil
@@ -108,7 +109,7 @@ func (s *Server) beginTool(ctx context.Context, via any, tool string, readOnly b
 		if readOnly {
 			return
 		}
-		e := AuditEvent{Time: start, Caller: caller, Operation: ToolPrefix + tool, Sandbox: c.SandboxID, Outcome: outcome}
+		e := by(caller, AuditEvent{Time: start, Operation: ToolPrefix + tool, Sandbox: c.SandboxID, Outcome: outcome})
 		s.note(append((&trail{network: c.Network, dropped: c.NetworkDropped}).attempts(e), e)...)
 	}, nil
 }

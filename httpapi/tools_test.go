@@ -100,7 +100,7 @@ func TestTools(t *testing.T) {
 		if e.Sandbox != "" {
 			sandboxes[e.Sandbox]++
 		}
-		got = append(got, fmt.Sprintln(e.Caller.Project, e.Caller.KeyName, e.Operation, e.Sandbox != "", e.Outcome))
+		got = append(got, fmt.Sprintln(e.ProjectID, e.KeyName, e.Operation, e.Sandbox != "", e.Outcome))
 	}
 	want := []string{
 		"a one mcp/execute_code true error\n", "a one mcp/create_session true ok\n", "a one mcp/run_in_session true ok\n", "a one mcp/write_file true ok\n",

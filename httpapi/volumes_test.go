@@ -175,7 +175,7 @@ func TestVolumes(t *testing.T) {
 	count := map[string]int{}
 	for _, e := range events {
 		if strings.HasSuffix(e.Operation, "-volume") {
-			count[fmt.Sprint(e.Operation, " ", e.Caller.Project, " ", e.Outcome, " ", e.Detail)]++
+			count[fmt.Sprint(e.Operation, " ", e.ProjectID, " ", e.Outcome, " ", e.Detail)]++
 		}
 		if e.Operation == "read-volume" || e.Operation == "list-volumes" {
 			t.Errorf("%+v is in the audit log, want nothing of what was only looked at", e)

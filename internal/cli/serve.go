@@ -20,6 +20,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/e2b"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/limit"
@@ -296,32 +297,6 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	return cfg, err
 }
 
-// scoped is a caller of a project with the rights of scopes.
-func scoped(projectID string, scopes []string) httpapi.Caller {
-	has := func(s string) bool { return slices.Contains(scopes, s) }
-	return httpapi.Caller{Project: projectID, Read: has(store.ScopeRead), Write: has(store.ScopeWrite), Audit: has(store.ScopeAudit), Admin: has(store.ScopeAdmin)}
-}
-
-// scopesOf are the scopes that scoped has made the rights of a caller of.
-func scopesOf(c httpapi.Caller) (scopes []string) {
-	for _, of := range []struct {
-		scope string
-		has   bool
-	}{{store.ScopeRead, c.Read}, {store.ScopeWrite, c.Write}, {store.ScopeAudit, c.Audit}, {store.ScopeAdmin, c.Admin}} {
-		if of.has {
-			scopes = append(scopes, of.scope)
-		}
-	}
-	return scopes
-}
-
-// callerOf is the caller of a key.
-func callerOf(key store.Key) httpapi.Caller {
-	caller := scoped(key.ProjectID, key.Scopes)
-	caller.KeyID, caller.KeyName, caller.Expires = key.ID, key.Name, key.Expires
-	return caller
-}
-
 // localProject is the project of the key that a server makes for itself.
 const localProject = "local"
 
@@ -330,7 +305,7 @@ const localProject = "local"
 func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Config, l net.Listener) (own string, err error) {
 	cfg.Authenticate = func(ctx context.Context, secret string) (httpapi.Caller, error) {
 		key, err := db.Authenticate(ctx, secret)
-		return callerOf(key), err
+		return key.Caller(), err
 	}
 	if cfg.OIDC, err = f.oidc.config(ctx, db); err != nil {
 		return "", err
@@ -338,21 +313,18 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 	if cfg.Secret, err = db.SealingSecret(ctx); err != nil {
 		return "", err
 	}
-	cfg.Keys = projectKeys{db}
-	cfg.Records, cfg.Sessions, cfg.Usage = db, sessions{db}, db
+	cfg.Keys, cfg.Records, cfg.Sessions, cfg.Usage = db, db, db, db
 	if f.replicaURL != "" {
 		cfg.Replicas, cfg.ReplicaURL = db, f.replicaURL
 	}
 	cfg.Ready = db.Ping
-	cfg.Audit = func(ctx context.Context, events []httpapi.AuditEvent) error { return db.Audit(ctx, entries(events)...) }
-	cfg.AuditLog = func(ctx context.Context, q *httpapi.AuditQuery) ([]httpapi.AuditRecord, error) {
-		return auditRecords(ctx, db, q)
-	}
+	cfg.Audit = func(ctx context.Context, events []httpapi.AuditEvent) error { return db.Audit(ctx, events...) }
+	cfg.AuditLog = db.Entries
 	known, err := db.Keys(ctx)
 	if err != nil {
 		return "", err
 	}
-	valid := slices.ContainsFunc(known, func(k store.Key) bool {
+	valid := slices.ContainsFunc(known, func(k database.Key) bool {
 		return k.Revoked.IsZero() && (k.Expires.IsZero() || k.Expires.After(time.Now()))
 	})
 	if valid || cfg.OIDC != nil {
@@ -377,7 +349,7 @@ func (f *serveFlags) ownKey(cfg *httpapi.Config, l net.Listener) (own string, er
 	cfg.Authenticate = func(ctx context.Context, secret string) (httpapi.Caller, error) {
 		switch {
 		case subtle.ConstantTimeCompare([]byte(secret), []byte(own)) == 1:
-			return httpapi.Caller{Project: localProject, KeyName: "of this run", Read: true, Write: true, Audit: true}, nil
+			return httpapi.Caller{Project: localProject, KeyName: "of this run", Scopes: []string{database.ScopeRead, database.ScopeWrite, database.ScopeAudit}}, nil
 		case asked == nil:
 			return httpapi.Caller{}, httpapi.ErrUnknownKey
 		}

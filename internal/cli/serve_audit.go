@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,38 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
-
-// entries are the events of a server as its database keeps them.
-func entries(events []httpapi.AuditEvent) []store.Entry {
-	all := make([]store.Entry, 0, len(events))
-	for _, e := range events {
-		all = append(all, store.Entry{
-			At: e.Time, KeyID: e.Caller.KeyID, KeyName: e.Caller.KeyName, ProjectID: e.Caller.Project, Action: e.Operation, Sandbox: e.Sandbox, Outcome: e.Outcome, Detail: e.Detail,
-		})
-	}
-	return all
-}
-
-// auditRecords are what a project's entries of the database tell of events.
-func auditRecords(ctx context.Context, db *store.Store, q *httpapi.AuditQuery) ([]httpapi.AuditRecord, error) {
-	if q.Project == "" {
-		return nil, errors.New("read the audit log: no project is named") // which would be all of them
-	}
-	found, err := db.Entries(ctx, store.Filter{
-		ProjectID: q.Project, Key: q.Key, Action: q.Operation, Sandbox: q.Sandbox, Outcome: q.Outcome, Since: q.Since, Until: q.Until, Before: q.Before, Limit: q.Limit,
-	})
-	records := make([]httpapi.AuditRecord, 0, len(found))
-	for _, e := range found {
-		records = append(records, httpapi.AuditRecord{Number: e.Number, AuditEvent: httpapi.AuditEvent{
-			Time: e.At, Caller: httpapi.Caller{Project: e.ProjectID, KeyID: e.KeyID, KeyName: e.KeyName}, Operation: e.Action, Sandbox: e.Sandbox, Outcome: e.Outcome, Detail: e.Detail,
-		}})
-	}
-	return records, err
-}
 
 func newServeAuditCommand() *cobra.Command {
 	var at serverState
@@ -59,7 +30,7 @@ what outcome, the latest last. The log has neither code nor output.`,
   llmsandbox serve audit --sandbox sb-0a1b2c3d-k3v9x7m2p4qnr6tw --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f := store.Filter{Sandbox: sandbox, Limit: limit}
+			f := database.AuditQuery{Sandbox: sandbox, Limit: limit}
 			if limit < 1 {
 				return tooSmall("limit", fmt.Sprint(limit), "1")
 			}
@@ -70,7 +41,7 @@ what outcome, the latest last. The log has neither code nor output.`,
 			if ago != 0 {
 				f.Since = time.Now().Add(-ago)
 			}
-			var found []store.Entry
+			var found []database.AuditEvent
 			err = at.with(cmd.Context(), func(db *store.Store) error {
 				found, err = db.Entries(cmd.Context(), f)
 				return err
@@ -92,7 +63,7 @@ what outcome, the latest last. The log has neither code nor output.`,
 }
 
 // printEntries prints a table, or an object per line.
-func printEntries(all []store.Entry, asJSON bool) error {
+func printEntries(all []database.AuditEvent, asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(os.Stdout)
 		for _, e := range all {
@@ -105,7 +76,7 @@ func printEntries(all []store.Entry, asJSON bool) error {
 	t := newTable(os.Stdout)
 	_, err := fmt.Fprintln(t, "TIME\tKEY\tACTION\tSANDBOX\tOUTCOME\tDETAIL")
 	for _, e := range all {
-		_, lerr := fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Format(time.RFC3339), termsafe.String(e.KeyName), e.Action, cmp.Or(termsafe.String(e.Sandbox), "-"), e.Outcome, termsafe.String(e.Detail))
+		_, lerr := fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Time.Format(time.RFC3339), termsafe.String(e.KeyName), e.Operation, cmp.Or(termsafe.String(e.Sandbox), "-"), e.Outcome, termsafe.String(e.Detail))
 		err = errors.Join(err, lerr)
 	}
 	return errors.Join(err, t.Flush())

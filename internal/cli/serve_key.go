@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/e2b"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
@@ -118,7 +118,7 @@ it. Scopes are:
   llmsandbox serve key create dashboard --project web --scope read > key`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n := store.NewKey{Name: args[0], Project: project, Scopes: scopes}
+			n := database.NewKey{Name: args[0], Project: project, Scopes: scopes}
 			lifetime, err := durationFlag("expires", expires)
 			if err != nil {
 				return err
@@ -139,7 +139,7 @@ it. Scopes are:
 }
 
 // createKey makes a key and prints its secret. A key whose secret nobody gets to see is revoked.
-func createKey(ctx context.Context, db *store.Store, n store.NewKey, forE2B bool) error {
+func createKey(ctx context.Context, db *store.Store, n database.NewKey, forE2B bool) error {
 	key, secret, err := db.CreateKey(ctx, n)
 	if err != nil {
 		return err
@@ -163,44 +163,18 @@ func newServeKeyListCommand() *cobra.Command {
 		Short:   "List API keys, without their secrets",
 		Example: `  llmsandbox serve key list
   llmsandbox serve key list --json`,
-	}, "IDs", func(ctx context.Context) (keys []store.Key, err error) {
+	}, "IDs", func(ctx context.Context) (keys []database.Key, err error) {
 		err = at.with(ctx, func(db *store.Store) error {
 			keys, err = db.Keys(ctx)
 			return err
 		})
 		return keys, err
-	}, func(k store.Key) string { return k.ID }, printKeys)
+	}, func(k database.Key) string { return k.ID }, printKeys)
 	at.register(cmd.Flags())
 	return cmd
 }
 
-// projectKeys are the keys of a server's database, as its API needs them.
-type projectKeys struct{ db *store.Store }
-
-func (k projectKeys) CreateKey(ctx context.Context, n *httpapi.NewKey) (httpapi.Key, string, error) {
-	made, secret, err := k.db.CreateKey(ctx, store.NewKey{Name: n.Name, ProjectID: n.Project, Scopes: n.Scopes, Expires: n.Expires, Maker: n.Maker})
-	return describeKey(made), secret, err
-}
-
-func (k projectKeys) Keys(ctx context.Context, q *httpapi.KeyQuery) ([]httpapi.Key, error) {
-	found, err := k.db.ProjectKeys(ctx, store.KeyFilter{ProjectID: q.Project, Usable: q.Usable, After: q.After, Limit: q.Limit})
-	keys := make([]httpapi.Key, 0, len(found))
-	for _, one := range found {
-		keys = append(keys, describeKey(one))
-	}
-	return keys, err
-}
-
-func (k projectKeys) RevokeKey(ctx context.Context, project, id string) error {
-	_, err := k.db.RevokeProjectKey(ctx, project, id)
-	return err
-}
-
-func describeKey(k store.Key) httpapi.Key {
-	return httpapi.Key{ID: k.ID, Name: k.Name, Scopes: k.Scopes, Created: k.Created, Expires: k.Expires, Revoked: k.Revoked}
-}
-
-func printKeys(keys []store.Key) error {
+func printKeys(keys []database.Key) error {
 	w := newTable(os.Stdout)
 	fmt.Fprintln(w, "ID\tNAME\tPROJECT\tSCOPES\tCREATED\tEXPIRES\tSTATUS")
 	for _, k := range keys {
@@ -214,7 +188,7 @@ func printKeys(keys []store.Key) error {
 }
 
 // keyStatus is what the table says of whether a key can be used.
-func keyStatus(k store.Key, now time.Time) string {
+func keyStatus(k database.Key, now time.Time) string {
 	switch {
 	case !k.Revoked.IsZero():
 		return "revoked"

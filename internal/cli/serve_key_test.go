@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
 )
 
@@ -48,7 +49,7 @@ func serveKey(t *testing.T, args ...string) (stdout, messages string, err error)
 }
 
 // authenticate asks the server's database for the key of a secret.
-func authenticate(t *testing.T, dir, secret string) (key store.Key, err error) {
+func authenticate(t *testing.T, dir, secret string) (key database.Key, err error) {
 	t.Helper()
 	err = (&serverState{State: dir}).with(t.Context(), func(db *store.Store) error {
 		key, err = db.Authenticate(t.Context(), secret)
@@ -163,7 +164,7 @@ func TestServeKeyIsRevokedUnseen(t *testing.T) {
 	os.Stdout = write
 	defer func() { os.Stdout = out }()
 	err = (&serverState{State: t.TempDir()}).with(t.Context(), func(db *store.Store) error {
-		if err := createKey(t.Context(), db, store.NewKey{Name: "a"}, false); !errors.Is(err, os.ErrClosed) {
+		if err := createKey(t.Context(), db, database.NewKey{Name: "a"}, false); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("got %v, want os.ErrClosed", err)
 		}
 		keys, err := db.Keys(t.Context())
@@ -179,7 +180,7 @@ func TestServeKeyIsRevokedUnseen(t *testing.T) {
 
 func TestKeyStatus(t *testing.T) {
 	now := time.Now()
-	for want, k := range map[string]store.Key{"active": {Expires: now.Add(1)}, "expired": {Expires: now}, "revoked": {Expires: now, Revoked: now}} {
+	for want, k := range map[string]database.Key{"active": {Expires: now.Add(1)}, "expired": {Expires: now}, "revoked": {Expires: now, Revoked: now}} {
 		if got := keyStatus(k, now); got != want {
 			t.Errorf("%+v: got %s, want %s", k, got, want)
 		}

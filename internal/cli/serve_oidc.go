@@ -65,7 +65,7 @@ func (f *oidcFlags) config(ctx context.Context, db *store.Store) (*httpapi.OIDC,
 		if err != nil {
 			return nil, fmt.Errorf("--oidc-grant %q: %w", text, err)
 		}
-		o.Grants = append(o.Grants, httpapi.OIDCGrant{Claim: claim, Value: value, Caller: scoped(id, scopes)})
+		o.Grants = append(o.Grants, httpapi.OIDCGrant{Claim: claim, Value: value, Caller: httpapi.Caller{Project: id, Scopes: scopes}})
 	}
 	return o, nil
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
 )
 
@@ -48,7 +48,7 @@ func TestOIDCFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	key, _, err := db.CreateKey(t.Context(), store.NewKey{Name: "k", Project: "builds"})
+	key, _, err := db.CreateKey(t.Context(), database.NewKey{Name: "k", Project: "builds"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestOIDCFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.ClientSecret != "s3" || len(o.Grants) != 2 || o.Grants[0].Caller != (httpapi.Caller{Project: key.ProjectID, Read: true}) || o.Grants[1].Caller.Project == key.ProjectID || !o.Grants[1].Caller.Write {
+	if o.ClientSecret != "s3" || len(o.Grants) != 2 || o.Grants[0].Caller.Project != key.ProjectID || !slices.Equal(o.Grants[0].Caller.Scopes, []string{database.ScopeRead}) || o.Grants[1].Caller.Project == key.ProjectID || !o.Grants[1].Caller.Has(database.ScopeWrite) {
 		t.Errorf("got %+v, want the secret, and the projects of builds and of another", o)
 	}
 	if again, err := whole.config(t.Context(), db); err != nil || again.Grants[1].Caller.Project != o.Grants[1].Caller.Project {

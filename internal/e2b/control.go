@@ -19,6 +19,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
@@ -70,7 +71,7 @@ func plainKey(key string) string {
 type request struct {
 	*http.Request
 	w      http.ResponseWriter
-	caller Caller
+	caller database.Caller
 	id     string // of the sandbox in its path, as this server has it
 	made   string // the id of the sandbox that it has made
 }
@@ -144,7 +145,7 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, name strin
 			return 0, nil, err
 		}
 		reads := slices.Contains(readers, name)
-		may := reads && in.caller.Read || !reads && in.caller.Write
+		may := reads && in.caller.Has(database.ScopeRead) || !reads && in.caller.Has(database.ScopeWrite)
 		outer, _, _ := strings.Cut(r.PathValue("id"), "-")
 		in.id = innerID(outer)
 		end, err := s.cfg.Begin(ctx, in.caller, name, in.id, may && slices.Contains(beginners, name))

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
@@ -39,21 +40,14 @@ const envdVersion = "0.6.1"
 // pieceTime is how long a client may take for each piece of a body, and of an answer.
 const pieceTime = 30 * time.Second
 
-// A Caller is who has a key.
-type Caller struct {
-	Project     string
-	Read, Write bool
-	Via         any // for Config.Begin
-}
-
 // Config is what the server has.
 type Config struct {
 	Service *service.Service
 	// Authenticate returns who a key belongs to. It fails with httpgate.ErrUnknown.
-	Authenticate func(ctx context.Context, key string) (Caller, error)
+	Authenticate func(ctx context.Context, key string) (database.Caller, error)
 	// Begin counts a request of a caller, or fails with an error whose status and text are the answer: see Refusal. begins says that it begins a program or sandbox. end notes
 	// what became of it.
-	Begin func(ctx context.Context, c Caller, operation, sandbox string, begins bool) (end func(status int, sandbox string), err error)
+	Begin func(ctx context.Context, c database.Caller, operation, sandbox string, begins bool) (end func(status int, sandbox string), err error)
 	// Count counts a request with the token of a sandbox, for its project, or fails as Begin does.
 	Count func(project string) error
 	// Secret, of at least 32 random bytes, is what tokens of sandboxes are made from.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/local"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/httpapi/metering"
 	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
@@ -88,18 +89,18 @@ func serveWith(t *testing.T, change func(*service.Config, *Config)) *host {
 	h := &host{t: t}
 	cfg := Config{
 		Port: func(w http.ResponseWriter, r *http.Request, to *Port) error { return h.port(w, r, to) },
-		Authenticate: func(_ context.Context, key string) (Caller, error) {
+		Authenticate: func(_ context.Context, key string) (database.Caller, error) {
 			switch key {
 			case testKey:
-				return Caller{Project: testProject, Read: true, Write: true}, nil
+				return database.Caller{Project: testProject, Scopes: []string{database.ScopeRead, database.ScopeWrite}}, nil
 			case otherKey:
-				return Caller{Project: "b", Read: true, Write: true}, nil
+				return database.Caller{Project: "b", Scopes: []string{database.ScopeRead, database.ScopeWrite}}, nil
 			case readKey:
-				return Caller{Project: testProject, Read: true}, nil
+				return database.Caller{Project: testProject, Scopes: []string{database.ScopeRead}}, nil
 			}
-			return Caller{}, httpgate.ErrUnknown
+			return database.Caller{}, httpgate.ErrUnknown
 		},
-		Begin: func(context.Context, Caller, string, string, bool) (func(int, string), error) {
+		Begin: func(context.Context, database.Caller, string, string, bool) (func(int, string), error) {
 			return func(int, string) {}, nil
 		},
 		Count:  func(string) error { return nil },

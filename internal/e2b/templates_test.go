@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
@@ -119,7 +120,7 @@ func serveTemplates(t *testing.T, change func(*service.Config)) *templateHost {
 	h.host = serveWith(t, func(core *service.Config, cfg *Config) {
 		core.Sandbox.WritableRoot, core.MaxImages, core.ImageDir = true, 6, t.TempDir()
 		cfg.Scheme = "http"
-		cfg.Begin = func(_ context.Context, _ Caller, operation, _ string, _ bool) (func(int, string), error) {
+		cfg.Begin = func(_ context.Context, _ database.Caller, operation, _ string, _ bool) (func(int, string), error) {
 			return func(status int, sandbox string) {
 				h.mu.Lock()
 				defer h.mu.Unlock()

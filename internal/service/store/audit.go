@@ -8,24 +8,10 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 )
 
-// An Entry is what was done, by which key and with what outcome. Texts are cut at 4 KiB, and
-// what is NUL or no UTF-8 in them becomes a question mark.
-type Entry struct {
-	Number    int64     `json:"number"` // later entries have larger ones; Audit sets it
-	At        time.Time `json:"at"`     // in UTC, to the microsecond; zero: when Audit is called
-	KeyID     string    `json:"key_id,omitempty"`
-	KeyName   string    `json:"key_name,omitempty"`
-	ProjectID string    `json:"project_id,omitempty"`
-	Action    string    `json:"action"`
-	Sandbox   string    `json:"sandbox,omitempty"`
-	Outcome   string    `json:"outcome"`
-	Detail    string    `json:"detail,omitempty"`
-	RequestID string    `json:"request_id,omitempty"`
-}
-
-// maxText bounds each text of an entry, in bytes: clients choose some of them.
+// maxText bounds each text of an event, in bytes: clients choose some of them. Texts are cut there, and what is NUL or no UTF-8 in them becomes a question mark.
 const maxText = 4 << 10
 
 // clean returns a text that both databases keep: PostgreSQL refuses others, and an entry must not be lost
@@ -35,23 +21,23 @@ func clean(text string) string {
 	return strings.ReplaceAll(text, "\x00", "?")
 }
 
-// Audit appends entries to the log, in order: all of them, or none if it fails.
-func (s *Store) Audit(ctx context.Context, entries ...Entry) error {
-	if len(entries) == 0 {
+// Audit appends events to the log, in order: all of them, or none if it fails. It sets their numbers, and a zero time to the time when it is called.
+func (s *Store) Audit(ctx context.Context, events ...database.AuditEvent) error {
+	if len(events) == 0 {
 		return nil
 	}
 	const insert = `INSERT INTO audit (at, key_id, key_name, project, action, sandbox, outcome, detail, request_id)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '')`
 	return s.write(ctx, "write to the audit log", func(tx *sql.Tx) error {
 		if err := s.prune(ctx, tx); err != nil {
 			return err
 		}
-		for _, e := range entries {
-			if e.At.IsZero() {
-				e.At = s.now()
+		for _, e := range events {
+			if e.Time.IsZero() {
+				e.Time = s.now()
 			}
-			_, err := tx.ExecContext(ctx, insert, micros(e.At), clean(e.KeyID), clean(e.KeyName), clean(e.ProjectID), clean(e.Action), clean(e.Sandbox),
-				clean(e.Outcome), clean(e.Detail), clean(e.RequestID))
+			_, err := tx.ExecContext(ctx, insert, micros(e.Time), clean(e.KeyID), clean(e.KeyName), clean(e.ProjectID), clean(e.Operation), clean(e.Sandbox),
+				clean(e.Outcome), clean(e.Detail))
 			if err != nil {
 				return err
 			}
@@ -75,29 +61,20 @@ func (s *Store) prune(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// A Filter selects entries of the log. What is empty or zero selects all.
-type Filter struct {
-	ProjectID, Action, Sandbox, Outcome string
-	Key                                 string    // the id or name of a key
-	Since, Until                        time.Time // from Since on, and before Until
-	Before                              int64     // only entries with a smaller number, such as those after the last of a page
-	Limit                               int       // of entries; zero: 100; at most MaxEntries
-}
-
 // MaxEntries is how many entries a call returns at most.
 const MaxEntries = 1000
 
 const defaultEntries = 100
 
-// conditions returns the filter in SQL.
-func (f Filter) conditions() (where string, args []any) {
+// conditions returns the query in SQL.
+func conditions(f database.AuditQuery) (where string, args []any) {
 	var all []string
 	add := func(condition string, arg any) {
 		args = append(args, arg)
 		all = append(all, strings.ReplaceAll(condition, "$n", fmt.Sprint("$", len(args))))
 	}
 	for _, c := range []struct{ condition, text string }{
-		{"project = $n", f.ProjectID}, {"action = $n", f.Action}, {"sandbox = $n", f.Sandbox}, {"outcome = $n", f.Outcome}, {"(key_id = $n OR key_name = $n)", f.Key},
+		{"project = $n", f.ProjectID}, {"action = $n", f.Operation}, {"sandbox = $n", f.Sandbox}, {"outcome = $n", f.Outcome}, {"(key_id = $n OR key_name = $n)", f.Key},
 	} {
 		if c.text != "" {
 			add(c.condition, clean(c.text))
@@ -118,9 +95,9 @@ func (f Filter) conditions() (where string, args []any) {
 	return "WHERE " + strings.Join(all, " AND "), args
 }
 
-// Entries returns entries of the log, the newest first. It fails with backend.ErrInvalid for a limit or number
+// Entries returns events of the log, the newest first, without Status; a Limit of zero is 100, and none is larger than MaxEntries. It fails with backend.ErrInvalid for a limit or number
 // that makes no sense.
-func (s *Store) Entries(ctx context.Context, f Filter) (entries []Entry, err error) {
+func (s *Store) Entries(ctx context.Context, f database.AuditQuery) (entries []database.AuditEvent, err error) {
 	switch {
 	case f.Limit < 0 || f.Limit > MaxEntries:
 		return nil, fmt.Errorf("limit %d of entries: %w: use at most %d", f.Limit, backend.ErrInvalid, MaxEntries)
@@ -129,15 +106,15 @@ func (s *Store) Entries(ctx context.Context, f Filter) (entries []Entry, err err
 	case f.Limit == 0:
 		f.Limit = defaultEntries
 	}
-	where, args := f.conditions()
+	where, args := conditions(f)
 	args = append(args, f.Limit)
-	query := fmt.Sprintf(`SELECT number, at, key_id, key_name, project, action, sandbox, outcome, detail, request_id
+	query := fmt.Sprintf(`SELECT number, at, key_id, key_name, project, action, sandbox, outcome, detail
 		FROM audit %s ORDER BY number DESC LIMIT $%d`, where, len(args))
 	err = s.each(ctx, "read the audit log", func(rows *sql.Rows) error {
-		var e Entry
+		var e database.AuditEvent
 		var at int64
-		err := rows.Scan(&e.Number, &at, &e.KeyID, &e.KeyName, &e.ProjectID, &e.Action, &e.Sandbox, &e.Outcome, &e.Detail, &e.RequestID)
-		e.At = fromMicros(at)
+		err := rows.Scan(&e.Number, &at, &e.KeyID, &e.KeyName, &e.ProjectID, &e.Operation, &e.Sandbox, &e.Outcome, &e.Detail)
+		e.Time = fromMicros(at)
 		entries = append(entries, e)
 		return err
 	}, query, args...)

@@ -12,23 +12,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 )
 
 func TestEntries(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
-	log := []Entry{
-		{At: at, KeyID: "k1", KeyName: "ci", ProjectID: "p1", Action: "sandbox.create", Sandbox: "sb-1", Outcome: "ok", Detail: "python", RequestID: "r1"},
-		{At: at.Add(time.Second), KeyID: "k2", KeyName: "dev", ProjectID: "p2", Action: "sandbox.create", Sandbox: "sb-2", Outcome: "ok"},
-		{At: at.Add(2 * time.Second), ProjectID: "p1", Action: "sandbox.remove", Sandbox: "sb-1", Outcome: "failed"},
-		{At: at.Add(3 * time.Second), Action: "key.refused", Outcome: "refused", Detail: "' OR 1=1; --\n"},
-		{At: at.Add(-time.Hour), ProjectID: "p1", Action: "sandbox.remove", Sandbox: "sb-3", Outcome: "ok"}, // of a clock that was set back
+	log := []database.AuditEvent{
+		{Time: at, KeyID: "k1", KeyName: "ci", ProjectID: "p1", Operation: "sandbox.create", Sandbox: "sb-1", Outcome: "ok", Detail: "python"},
+		{Time: at.Add(time.Second), KeyID: "k2", KeyName: "dev", ProjectID: "p2", Operation: "sandbox.create", Sandbox: "sb-2", Outcome: "ok"},
+		{Time: at.Add(2 * time.Second), ProjectID: "p1", Operation: "sandbox.remove", Sandbox: "sb-1", Outcome: "failed"},
+		{Time: at.Add(3 * time.Second), Operation: "key.refused", Outcome: "refused", Detail: "' OR 1=1; --\n"},
+		{Time: at.Add(-time.Hour), ProjectID: "p1", Operation: "sandbox.remove", Sandbox: "sb-3", Outcome: "ok"}, // of a clock that was set back
 	}
 	onBoth(t, func(t *testing.T, source string) {
 		s := open(t, source)
 		if err := errors.Join(s.Audit(t.Context()), s.Audit(t.Context(), log[:3]...), s.Audit(t.Context(), log[3:]...)); err != nil {
 			t.Fatal(err)
 		}
-		all, err := s.Entries(t.Context(), Filter{})
+		all, err := s.Entries(t.Context(), database.AuditQuery{})
 		if err != nil || len(all) != len(log) {
 			t.Fatalf("got %d entries, %v, want %d", len(all), err, len(log))
 		}
@@ -42,29 +43,29 @@ func TestEntries(t *testing.T) {
 		}
 		for _, c := range []struct {
 			name   string
-			filter Filter
+			filter database.AuditQuery
 			want   []int
 		}{
-			{"a project", Filter{ProjectID: "p1"}, []int{4, 2, 0}},
-			{"an action", Filter{Action: "sandbox.create"}, []int{1, 0}},
-			{"a sandbox", Filter{Sandbox: "sb-1"}, []int{2, 0}},
-			{"all three", Filter{ProjectID: "p1", Action: "sandbox.remove", Sandbox: "sb-1"}, []int{2}},
-			{"an outcome", Filter{Outcome: "ok"}, []int{4, 1, 0}},
-			{"a key's id", Filter{Key: "k2"}, []int{1}},
-			{"a key's name", Filter{Key: "ci"}, []int{0}},
-			{"a key of another project", Filter{ProjectID: "p1", Key: "dev"}, nil},
-			{"since", Filter{Since: log[2].At}, []int{3, 2}},
-			{"until", Filter{Until: log[2].At}, []int{4, 1, 0}},
-			{"between", Filter{Since: log[0].At, Until: log[1].At}, []int{0}},
-			{"a page", Filter{Limit: 2}, []int{4, 3}},
-			{"the next page", Filter{Limit: 2, Before: all[3].Number}, []int{2, 1}},
-			{"the last page", Filter{Limit: 2, Before: all[1].Number}, []int{0}},
-			{"none", Filter{ProjectID: "p3"}, nil},
-			{"no statement", Filter{ProjectID: "p1' OR '1'='1"}, nil},
-			{"no text", Filter{Sandbox: "\x00\xff"}, nil},
+			{"a project", database.AuditQuery{ProjectID: "p1"}, []int{4, 2, 0}},
+			{"an action", database.AuditQuery{Operation: "sandbox.create"}, []int{1, 0}},
+			{"a sandbox", database.AuditQuery{Sandbox: "sb-1"}, []int{2, 0}},
+			{"all three", database.AuditQuery{ProjectID: "p1", Operation: "sandbox.remove", Sandbox: "sb-1"}, []int{2}},
+			{"an outcome", database.AuditQuery{Outcome: "ok"}, []int{4, 1, 0}},
+			{"a key's id", database.AuditQuery{Key: "k2"}, []int{1}},
+			{"a key's name", database.AuditQuery{Key: "ci"}, []int{0}},
+			{"a key of another project", database.AuditQuery{ProjectID: "p1", Key: "dev"}, nil},
+			{"since", database.AuditQuery{Since: log[2].Time}, []int{3, 2}},
+			{"until", database.AuditQuery{Until: log[2].Time}, []int{4, 1, 0}},
+			{"between", database.AuditQuery{Since: log[0].Time, Until: log[1].Time}, []int{0}},
+			{"a page", database.AuditQuery{Limit: 2}, []int{4, 3}},
+			{"the next page", database.AuditQuery{Limit: 2, Before: all[3].Number}, []int{2, 1}},
+			{"the last page", database.AuditQuery{Limit: 2, Before: all[1].Number}, []int{0}},
+			{"none", database.AuditQuery{ProjectID: "p3"}, nil},
+			{"no statement", database.AuditQuery{ProjectID: "p1' OR '1'='1"}, nil},
+			{"no text", database.AuditQuery{Sandbox: "\x00\xff"}, nil},
 		} {
 			got, err := s.Entries(t.Context(), c.filter)
-			var want []Entry
+			var want []database.AuditEvent
 			for _, i := range c.want {
 				want = append(want, all[i])
 			}
@@ -72,7 +73,7 @@ func TestEntries(t *testing.T) {
 				t.Errorf("%s: %v, want no error; -want +got\n%s", c.name, err, diff)
 			}
 		}
-		for _, f := range []Filter{{Limit: -1}, {Limit: MaxEntries + 1}, {Before: -1}} {
+		for _, f := range []database.AuditQuery{{Limit: -1}, {Limit: MaxEntries + 1}, {Before: -1}} {
 			if _, err := s.Entries(t.Context(), f); !errors.Is(err, backend.ErrInvalid) {
 				t.Errorf("%+v: got %v, want backend.ErrInvalid", f, err)
 			}
@@ -92,8 +93,8 @@ func TestKeepAudit(t *testing.T) {
 			want  int // of entries, that of the step among them
 		}{{0, 1}, {time.Hour, 2}, {23 * time.Hour, 3}, {30 * time.Minute, 4}, {time.Hour, 3}, {48 * time.Hour, 1}} {
 			now = now.Add(step.later)
-			err := s.Audit(t.Context(), Entry{Action: "x"})
-			got, lerr := s.Entries(t.Context(), Filter{})
+			err := s.Audit(t.Context(), database.AuditEvent{Operation: "x"})
+			got, lerr := s.Entries(t.Context(), database.AuditQuery{})
 			if err != nil || lerr != nil || len(got) != step.want {
 				t.Errorf("after %v more: %v, %v, %d entries, want %d", step.later, err, lerr, len(got), step.want)
 			}
@@ -110,16 +111,16 @@ func TestAuditTakesAnyText(t *testing.T) {
 		s := open(t, source)
 		for text, want := range texts {
 			before := time.Now().Truncate(time.Microsecond)
-			if err := s.Audit(t.Context(), Entry{Action: "x", KeyID: text, KeyName: text, ProjectID: text, Sandbox: text, Outcome: text, Detail: text, RequestID: text}); err != nil {
+			if err := s.Audit(t.Context(), database.AuditEvent{Operation: "x", KeyID: text, KeyName: text, ProjectID: text, Sandbox: text, Outcome: text, Detail: text}); err != nil {
 				t.Errorf("%.20q: got %v, want no error", text, err)
 				continue
 			}
-			got, err := s.Entries(t.Context(), Filter{Limit: 1})
-			if err != nil || len(got) != 1 || got[0].At.Before(before) || got[0].At.After(time.Now()) {
+			got, err := s.Entries(t.Context(), database.AuditQuery{Limit: 1})
+			if err != nil || len(got) != 1 || got[0].Time.Before(before) || got[0].Time.After(time.Now()) {
 				t.Errorf("%.20q: got %d entries, %v, want one of now", text, len(got), err)
 				continue
 			}
-			wanted := Entry{Number: got[0].Number, At: got[0].At, Action: "x", KeyID: want, KeyName: want, ProjectID: want, Sandbox: want, Outcome: want, Detail: want, RequestID: want}
+			wanted := database.AuditEvent{Number: got[0].Number, Time: got[0].Time, Operation: "x", KeyID: want, KeyName: want, ProjectID: want, Sandbox: want, Outcome: want, Detail: want}
 			if diff := cmp.Diff(wanted, got[0]); diff != "" {
 				t.Errorf("%.20q: -want +got\n%s", text, diff)
 			}
@@ -138,7 +139,7 @@ func TestAuditAtOnce(t *testing.T) {
 			calls.Go(func() {
 				for n := range each {
 					who := fmt.Sprint(i)
-					errs[i] = errors.Join(errs[i], stores[i%2].Audit(t.Context(), Entry{KeyID: who, Detail: fmt.Sprint(2 * n)}, Entry{KeyID: who, Detail: fmt.Sprint(2*n + 1)}))
+					errs[i] = errors.Join(errs[i], stores[i%2].Audit(t.Context(), database.AuditEvent{KeyID: who, Detail: fmt.Sprint(2 * n)}, database.AuditEvent{KeyID: who, Detail: fmt.Sprint(2*n + 1)}))
 				}
 			})
 		}
@@ -146,7 +147,7 @@ func TestAuditAtOnce(t *testing.T) {
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		entries, err := stores[0].Entries(t.Context(), Filter{Limit: MaxEntries})
+		entries, err := stores[0].Entries(t.Context(), database.AuditQuery{Limit: MaxEntries})
 		if err != nil {
 			t.Fatal(err)
 		}

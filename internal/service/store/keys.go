@@ -13,45 +13,15 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
-// The scopes are what a key may be used for. None includes another.
-const (
-	ScopeRead  = "read"  // look at sandboxes and their files
-	ScopeWrite = "write" // make, use and remove sandboxes
-	ScopeAudit = "audit" // read the audit log of the project
-	ScopeAdmin = "admin" // list, make and revoke keys of the project
-)
-
 // scopes are all of them, in the order in which a key has them.
-var scopes = []string{ScopeRead, ScopeWrite, ScopeAudit, ScopeAdmin}
+var scopes = []string{database.ScopeRead, database.ScopeWrite, database.ScopeAudit, database.ScopeAdmin}
 
 // DefaultProject is the project of a key that names none.
 const DefaultProject = "default"
-
-// A Key is an API key, without its secret. Times are in UTC, to the microsecond.
-type Key struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Project   string    `json:"project"`
-	ProjectID string    `json:"project_id"` // random hex, which stays; sandboxes are labelled with it
-	Scopes    []string  `json:"scopes"`
-	Created   time.Time `json:"created"`
-	Expires   time.Time `json:"expires,omitzero"` // zero: never
-	Revoked   time.Time `json:"revoked,omitzero"` // zero: it is not
-}
-
-// NewKey says what key to make.
-type NewKey struct {
-	Name    string // 1 to 64 of A-Z, a-z, 0-9 and ._-; no other key of the project that is not revoked has it
-	Project string // as a name; empty: DefaultProject. It is made when a key first names it.
-	// ProjectID, where it is set, is the project's in place of Project.
-	ProjectID string
-	Scopes    []string  // empty: ScopeRead and ScopeWrite
-	Expires   time.Time // zero: never
-	Maker     string    // id of the key with which it is made; empty: none. That key must still be one that can be used.
-}
 
 // MaxKeys is how many keys a project has at most that are neither revoked nor past their end.
 const MaxKeys = 100
@@ -75,7 +45,7 @@ func validName(name string) bool {
 }
 
 // complete fills in what n leaves out, and fails for what makes no sense.
-func (n NewKey) complete(now time.Time) (NewKey, error) {
+func complete(n database.NewKey, now time.Time) (database.NewKey, error) {
 	n.Project = cmp.Or(n.Project, DefaultProject)
 	if !validName(n.Name) {
 		return n, fmt.Errorf("name %.80q of a key: %w: %s", n.Name, backend.ErrInvalid, validNames)
@@ -93,7 +63,7 @@ func (n NewKey) complete(now time.Time) (NewKey, error) {
 	return n, nil
 }
 
-// CompleteScopes returns scopes in their order, each once, and ScopeRead and ScopeWrite where none is given. It fails with backend.ErrInvalid.
+// CompleteScopes returns scopes in their order, each once, and database.ScopeRead and database.ScopeWrite where none is given. It fails with backend.ErrInvalid.
 func CompleteScopes(given []string) ([]string, error) {
 	for _, s := range given {
 		if !slices.Contains(scopes, s) {
@@ -101,7 +71,7 @@ func CompleteScopes(given []string) ([]string, error) {
 		}
 	}
 	if len(given) == 0 {
-		return []string{ScopeRead, ScopeWrite}, nil
+		return []string{database.ScopeRead, database.ScopeWrite}, nil
 	}
 	return slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return !slices.Contains(given, s) }), nil
 }
@@ -109,10 +79,10 @@ func CompleteScopes(given []string) ([]string, error) {
 // CreateKey makes a key, and its project if there is none of that name. The secret is returned here and
 // never again: the database has a digest of it. CreateKey fails with ErrKeyExists for a name in use, with
 // service.ErrManyKeys where the project has MaxKeys, and with ErrBadKey where the key with which it is made cannot be used any more.
-func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string, err error) {
+func (s *Store) CreateKey(ctx context.Context, n database.NewKey) (key database.Key, secret string, err error) {
 	now := s.now()
-	if n, err = n.complete(now); err != nil {
-		return Key{}, "", err
+	if n, err = complete(n, now); err != nil {
+		return database.Key{}, "", err
 	}
 	err = s.write(ctx, "make a key", func(tx *sql.Tx) error {
 		project, err := n.ProjectID, error(nil)
@@ -127,7 +97,7 @@ func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string
 		if err != nil {
 			return err
 		}
-		key = Key{
+		key = database.Key{
 			Name: n.Name, Project: n.Project, ProjectID: project, Scopes: n.Scopes,
 			Created: fromMicros(micros(now)), Expires: fromMicros(micros(n.Expires)),
 		}
@@ -135,7 +105,7 @@ func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string
 		return err
 	})
 	if err != nil {
-		return Key{}, "", err
+		return database.Key{}, "", err
 	}
 	return key, secret, nil
 }
@@ -144,7 +114,7 @@ func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string
 const usable = "revoked = 0 AND (expires = 0 OR expires > $1)"
 
 // makeRoom fails where a project may not have one key more, or not by this maker. It drops those that ended long ago.
-func makeRoom(ctx context.Context, tx *sql.Tx, n NewKey, project string, now time.Time) error {
+func makeRoom(ctx context.Context, tx *sql.Tx, n database.NewKey, project string, now time.Time) error {
 	var count, makers int
 	const find = "SELECT COUNT(*), COALESCE(SUM(CASE WHEN id = $3 THEN 1 ELSE 0 END), 0) FROM keys WHERE " + usable + " AND project = $2"
 	if err := tx.QueryRowContext(ctx, find, micros(now), project, n.Maker).Scan(&count, &makers); err != nil {
@@ -188,7 +158,7 @@ func projectID(ctx context.Context, tx *sql.Tx, name string, now time.Time) (id 
 const idTries = 5
 
 // insertKey gives the key an id and a secret.
-func insertKey(ctx context.Context, tx *sql.Tx, k Key) (id, secret string, err error) {
+func insertKey(ctx context.Context, tx *sql.Tx, k database.Key) (id, secret string, err error) {
 	const insert = `INSERT INTO keys (id, project, name, digest, scopes, created, expires, revoked)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 0) ON CONFLICT DO NOTHING`
 	for range idTries {
@@ -213,9 +183,9 @@ const selectKeys = `SELECT k.id, k.name, p.name, p.id, k.scopes, k.created, k.ex
 	FROM keys k JOIN projects p ON p.id = k.project`
 
 // selected returns the keys that a query selects, and their digests.
-func selected(ctx context.Context, db querier, where string, args ...any) (keys []Key, digests []string, err error) {
+func selected(ctx context.Context, db querier, where string, args ...any) (keys []database.Key, digests []string, err error) {
 	err = rows(ctx, db, func(rows *sql.Rows) error {
-		var k Key
+		var k database.Key
 		var list, sum string
 		var created, expires, revoked int64
 		err := rows.Scan(&k.ID, &k.Name, &k.Project, &k.ProjectID, &list, &created, &expires, &revoked, &sum)
@@ -229,29 +199,21 @@ func selected(ctx context.Context, db querier, where string, args ...any) (keys 
 
 // Keys returns all keys by project and name, also those that are revoked or expired; of one name the
 // oldest is first.
-func (s *Store) Keys(ctx context.Context) ([]Key, error) {
+func (s *Store) Keys(ctx context.Context) ([]database.Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	keys, _, err := selected(ctx, s.db, "")
 	if err != nil {
 		return nil, s.failed("list the keys", err)
 	}
-	slices.SortFunc(keys, func(a, b Key) int { // in the same order whatever the collation of the database
+	slices.SortFunc(keys, func(a, b database.Key) int { // in the same order whatever the collation of the database
 		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.Name, b.Name), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
 	return keys, nil
 }
 
-// A KeyFilter selects keys of a project.
-type KeyFilter struct {
-	ProjectID string
-	Usable    bool   // only those that are neither revoked nor past their end
-	After     string // only those that come after the key of this id; empty: all
-	Limit     int    // of keys
-}
-
 // ProjectKeys returns keys of a project, the newest first. It fails with ErrNoKey where the project has no key to come after.
-func (s *Store) ProjectKeys(ctx context.Context, f KeyFilter) ([]Key, error) {
+func (s *Store) ProjectKeys(ctx context.Context, f database.KeyQuery) ([]database.Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	where, args := "WHERE k.project = $1", []any{f.ProjectID}
@@ -285,19 +247,19 @@ func (s *Store) ProjectKeys(ctx context.Context, f KeyFilter) ([]Key, error) {
 // keys that are not revoked. It fails with ErrNoKey when there is none, and with an error that is
 // backend.ErrInvalid and lists the ids when several projects have the name. A key that is revoked already is
 // returned as it is.
-func (s *Store) RevokeKey(ctx context.Context, idOrName string) (Key, error) {
+func (s *Store) RevokeKey(ctx context.Context, idOrName string) (database.Key, error) {
 	return s.revoke(ctx, idOrName, "")
 }
 
 // RevokeProjectKey is RevokeKey for the id of a key of a project. To other projects' keys, nothing happens: the project has none of that id.
-func (s *Store) RevokeProjectKey(ctx context.Context, projectID, id string) (Key, error) {
+func (s *Store) RevokeProjectKey(ctx context.Context, projectID, id string) (database.Key, error) {
 	return s.revoke(ctx, id, projectID)
 }
 
 // revoke revokes a key of an id or name; of a project, if one is given, by its id.
-func (s *Store) revoke(ctx context.Context, idOrName, project string) (key Key, err error) {
+func (s *Store) revoke(ctx context.Context, idOrName, project string) (key database.Key, err error) {
 	if !validName(idOrName) {
-		return Key{}, noKey(idOrName)
+		return database.Key{}, noKey(idOrName)
 	}
 	const revoke = "UPDATE keys SET revoked = $1 WHERE id = $2 AND revoked = 0 AND ($3 = '' OR project = $3)"
 	err = s.write(ctx, "revoke a key", func(tx *sql.Tx) error {
@@ -353,28 +315,28 @@ func findKey(ctx context.Context, tx *sql.Tx, idOrName string) (string, error) {
 
 // Authenticate returns the key of a secret, or ErrBadKey. It asks the database each time, so that a key
 // that another process has revoked is refused from then on.
-func (s *Store) Authenticate(ctx context.Context, secret string) (Key, error) {
+func (s *Store) Authenticate(ctx context.Context, secret string) (database.Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	id, ok := parseSecret(secret)
 	if !ok {
-		return Key{}, ErrBadKey
+		return database.Key{}, ErrBadKey
 	}
 	keys, digests, err := selected(ctx, s.db, "WHERE k.id = $1", id)
 	if err != nil {
-		return Key{}, s.failed("look for a key", err)
+		return database.Key{}, s.failed("look for a key", err)
 	}
 	given := []byte(digest(secret))
 	now := s.now()
 	for i, k := range keys { // one at most
-		if subtle.ConstantTimeCompare(given, []byte(digests[i])) == 1 && k.valid(now) {
+		if subtle.ConstantTimeCompare(given, []byte(digests[i])) == 1 && valid(&k, now) {
 			return k, nil
 		}
 	}
-	return Key{}, ErrBadKey
+	return database.Key{}, ErrBadKey
 }
 
 // valid reports whether a key is neither revoked nor past its end.
-func (k *Key) valid(now time.Time) bool {
+func valid(k *database.Key, now time.Time) bool {
 	return k.Revoked.IsZero() && (k.Expires.IsZero() || micros(now) < micros(k.Expires))
 }

@@ -16,11 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
 // create makes a key that must be made.
-func create(t *testing.T, s *Store, n NewKey) (Key, string) {
+func create(t *testing.T, s *Store, n database.NewKey) (database.Key, string) {
 	t.Helper()
 	k, secret, err := s.CreateKey(t.Context(), n)
 	if err != nil {
@@ -35,17 +36,17 @@ func TestCreateKey(t *testing.T) {
 		s := open(t, source)
 		for _, c := range []struct {
 			name string
-			new  NewKey
-			want Key
+			new  database.NewKey
+			want database.Key
 		}{
-			{"what is left out", NewKey{Name: "a"}, Key{Name: "a", Project: "default", Scopes: []string{ScopeRead, ScopeWrite}}},
-			{"scopes in order, each once", NewKey{Name: "b", Project: "p", Scopes: []string{ScopeWrite, ScopeRead, ScopeWrite}},
-				Key{Name: "b", Project: "p", Scopes: []string{ScopeRead, ScopeWrite}}},
-			{"an end", NewKey{Name: "c", Scopes: []string{ScopeRead}, Expires: expires},
-				Key{Name: "c", Project: "default", Scopes: []string{ScopeRead}, Expires: expires.Truncate(time.Microsecond).UTC()}},
-			{"the name of another project's", NewKey{Name: "a", Project: "p"}, Key{Name: "a", Project: "p", Scopes: []string{ScopeRead, ScopeWrite}}},
-			{"the longest names", NewKey{Name: strings.Repeat("x", 64), Project: strings.Repeat("Y", 64)},
-				Key{Name: strings.Repeat("x", 64), Project: strings.Repeat("Y", 64), Scopes: []string{ScopeRead, ScopeWrite}}},
+			{"what is left out", database.NewKey{Name: "a"}, database.Key{Name: "a", Project: "default", Scopes: []string{database.ScopeRead, database.ScopeWrite}}},
+			{"scopes in order, each once", database.NewKey{Name: "b", Project: "p", Scopes: []string{database.ScopeWrite, database.ScopeRead, database.ScopeWrite}},
+				database.Key{Name: "b", Project: "p", Scopes: []string{database.ScopeRead, database.ScopeWrite}}},
+			{"an end", database.NewKey{Name: "c", Scopes: []string{database.ScopeRead}, Expires: expires},
+				database.Key{Name: "c", Project: "default", Scopes: []string{database.ScopeRead}, Expires: expires.Truncate(time.Microsecond).UTC()}},
+			{"the name of another project's", database.NewKey{Name: "a", Project: "p"}, database.Key{Name: "a", Project: "p", Scopes: []string{database.ScopeRead, database.ScopeWrite}}},
+			{"the longest names", database.NewKey{Name: strings.Repeat("x", 64), Project: strings.Repeat("Y", 64)},
+				database.Key{Name: strings.Repeat("x", 64), Project: strings.Repeat("Y", 64), Scopes: []string{database.ScopeRead, database.ScopeWrite}}},
 		} {
 			before := time.Now().Truncate(time.Microsecond)
 			got, secret := create(t, s, c.new)
@@ -70,7 +71,7 @@ func TestCreateKey(t *testing.T) {
 func TestKeysThatMakeNoSense(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		s := open(t, source)
-		for name, n := range map[string]NewKey{
+		for name, n := range map[string]database.NewKey{
 			"no name":             {},
 			"long name":           {Name: strings.Repeat("x", 65)},
 			"space in name":       {Name: "a b"},
@@ -79,7 +80,7 @@ func TestKeysThatMakeNoSense(t *testing.T) {
 			"no UTF-8":            {Name: "\xff"},
 			"slash in project":    {Name: "a", Project: "a/b"},
 			"long project":        {Name: "a", Project: strings.Repeat("x", 65)},
-			"unknown scope":       {Name: "a", Scopes: []string{ScopeRead, "root"}},
+			"unknown scope":       {Name: "a", Scopes: []string{database.ScopeRead, "root"}},
 			"two scopes in one":   {Name: "a", Scopes: []string{"read write"}},
 			"it is over already":  {Name: "a", Expires: time.Now().Add(-time.Minute)},
 			"it ends as it begun": {Name: "a", Expires: time.Unix(0, 0)},
@@ -97,16 +98,16 @@ func TestKeysThatMakeNoSense(t *testing.T) {
 func TestNamesOfKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		s := open(t, source)
-		first, _ := create(t, s, NewKey{Name: "ci"})
-		_, secret, err := s.CreateKey(t.Context(), NewKey{Name: "ci", Project: "default"})
+		first, _ := create(t, s, database.NewKey{Name: "ci"})
+		_, secret, err := s.CreateKey(t.Context(), database.NewKey{Name: "ci", Project: "default"})
 		if !errors.Is(err, ErrKeyExists) || secret != "" || !strings.Contains(err.Error(), first.ID) {
 			t.Errorf("a name in use: got %v, want ErrKeyExists with id %s", err, first.ID)
 		}
-		create(t, s, NewKey{Name: "CI"}) // another name
+		create(t, s, database.NewKey{Name: "CI"}) // another name
 		if _, err := s.RevokeKey(t.Context(), "ci"); err != nil {
 			t.Fatal(err)
 		}
-		second, _ := create(t, s, NewKey{Name: "ci"})
+		second, _ := create(t, s, database.NewKey{Name: "ci"})
 		if second.ProjectID != first.ProjectID || second.ID == first.ID {
 			t.Errorf("got key %s of project %s, want another key of project %s", second.ID, second.ProjectID, first.ProjectID)
 		}
@@ -116,8 +117,8 @@ func TestNamesOfKeys(t *testing.T) {
 func TestKeysAreInOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		s := open(t, source)
-		var want []Key
-		for _, n := range []NewKey{{Name: "B", Project: "Z"}, {Name: "a", Project: "Z"}, {Name: "Z", Project: "b"}, {Name: "_", Project: "b"}, {Name: "c", Project: "b"}} {
+		var want []database.Key
+		for _, n := range []database.NewKey{{Name: "B", Project: "Z"}, {Name: "a", Project: "Z"}, {Name: "Z", Project: "b"}, {Name: "_", Project: "b"}, {Name: "c", Project: "b"}} {
 			k, _ := create(t, s, n)
 			want = append(want, k)
 		}
@@ -136,9 +137,9 @@ func TestKeysAreInOrder(t *testing.T) {
 func TestRevokeKey(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		s := open(t, source)
-		one, secretOne := create(t, s, NewKey{Name: "same", Project: "one"})
-		two, secretTwo := create(t, s, NewKey{Name: "same", Project: "two"})
-		create(t, s, NewKey{Name: one.ID, Project: "three"}) // an id comes before a name
+		one, secretOne := create(t, s, database.NewKey{Name: "same", Project: "one"})
+		two, secretTwo := create(t, s, database.NewKey{Name: "same", Project: "two"})
+		create(t, s, database.NewKey{Name: one.ID, Project: "three"}) // an id comes before a name
 
 		_, err := s.RevokeKey(t.Context(), "same")
 		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), one.ID+" (project one)") || !strings.Contains(err.Error(), two.ID+" (project two)") {
@@ -173,8 +174,8 @@ func TestRevokeKey(t *testing.T) {
 func TestBadKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		s := open(t, source)
-		good, secret := create(t, s, NewKey{Name: "good"})
-		revoked, revokedSecret := create(t, s, NewKey{Name: "revoked"})
+		good, secret := create(t, s, database.NewKey{Name: "good"})
+		revoked, revokedSecret := create(t, s, database.NewKey{Name: "revoked"})
 		if _, err := s.RevokeKey(t.Context(), revoked.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +203,7 @@ func TestKeysExpire(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		s := open(t, source)
 		start := time.Now().Truncate(time.Microsecond)
-		_, secret := create(t, s, NewKey{Name: "a", Expires: start.Add(time.Hour)})
+		_, secret := create(t, s, database.NewKey{Name: "a", Expires: start.Add(time.Hour)})
 		for _, c := range []struct {
 			after time.Duration
 			want  error
@@ -212,7 +213,7 @@ func TestKeysExpire(t *testing.T) {
 				t.Errorf("after %s: got %v, want %v", c.after, err, c.want)
 			}
 		}
-		if _, _, err := s.CreateKey(t.Context(), NewKey{Name: "a"}); !errors.Is(err, ErrKeyExists) {
+		if _, _, err := s.CreateKey(t.Context(), database.NewKey{Name: "a"}); !errors.Is(err, ErrKeyExists) {
 			t.Errorf("the name of an expired key: got %v, want ErrKeyExists until it is revoked", err)
 		}
 	})
@@ -222,7 +223,7 @@ func TestKeysExpire(t *testing.T) {
 func TestRevokedElsewhere(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		here, elsewhere := open(t, source), open(t, source)
-		key, secret := create(t, elsewhere, NewKey{Name: "a"})
+		key, secret := create(t, elsewhere, database.NewKey{Name: "a"})
 		if _, err := here.Authenticate(t.Context(), secret); err != nil {
 			t.Fatalf("before: got %v, want no error", err)
 		}
@@ -245,7 +246,7 @@ func TestOneMakesAKey(t *testing.T) {
 		for i := range errs {
 			calls.Go(func() {
 				<-begin
-				_, _, errs[i] = stores[i%len(stores)].CreateKey(t.Context(), NewKey{Name: "a", Project: "new"})
+				_, _, errs[i] = stores[i%len(stores)].CreateKey(t.Context(), database.NewKey{Name: "a", Project: "new"})
 			})
 		}
 		close(begin)
@@ -270,13 +271,13 @@ func TestMaxKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		stores := []*Store{open(t, source), open(t, source)}
 		start := time.Now()
-		old, _ := create(t, stores[0], NewKey{Name: "revoked"})
+		old, _ := create(t, stores[0], database.NewKey{Name: "revoked"})
 		if _, err := stores[0].RevokeKey(t.Context(), old.ID); err != nil {
 			t.Fatal(err)
 		}
-		create(t, stores[0], NewKey{Name: "ends", Expires: start.Add(time.Hour)})
+		create(t, stores[0], database.NewKey{Name: "ends", Expires: start.Add(time.Hour)})
 		for i := range MaxKeys - 3 {
-			create(t, stores[0], NewKey{Name: fmt.Sprint("key-", i)})
+			create(t, stores[0], database.NewKey{Name: fmt.Sprint("key-", i)})
 		}
 		errs := make([]error, 8)
 		var calls sync.WaitGroup
@@ -284,7 +285,7 @@ func TestMaxKeys(t *testing.T) {
 		for i := range errs {
 			calls.Go(func() {
 				<-begin
-				_, _, errs[i] = stores[i%len(stores)].CreateKey(t.Context(), NewKey{Name: fmt.Sprint("at-once-", i)})
+				_, _, errs[i] = stores[i%len(stores)].CreateKey(t.Context(), database.NewKey{Name: fmt.Sprint("at-once-", i)})
 			})
 		}
 		close(begin)
@@ -300,10 +301,10 @@ func TestMaxKeys(t *testing.T) {
 		if made != 2 {
 			t.Errorf("%d keys were made at the same time, want the 2 that there was room for", made)
 		}
-		create(t, stores[0], NewKey{Name: "a", Project: "other"})
+		create(t, stores[0], database.NewKey{Name: "a", Project: "other"})
 		stores[0].now = func() time.Time { return start.Add(time.Hour) }
-		create(t, stores[0], NewKey{Name: "in-place-of-it"})
-		if _, _, err := stores[0].CreateKey(t.Context(), NewKey{Name: "more"}); !errors.Is(err, service.ErrManyKeys) {
+		create(t, stores[0], database.NewKey{Name: "in-place-of-it"})
+		if _, _, err := stores[0].CreateKey(t.Context(), database.NewKey{Name: "more"}); !errors.Is(err, service.ErrManyKeys) {
 			t.Errorf("one more: got %v, want ErrManyKeys", err)
 		}
 	})
@@ -313,8 +314,8 @@ func TestMaxKeys(t *testing.T) {
 func TestEndedKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		s := open(t, source)
-		kept, secret := create(t, s, NewKey{Name: "kept"})
-		other, _ := create(t, s, NewKey{Name: "other", Project: "other"})
+		kept, secret := create(t, s, database.NewKey{Name: "kept"})
+		other, _ := create(t, s, database.NewKey{Name: "other", Project: "other"})
 		if _, err := s.RevokeKey(t.Context(), other.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +325,7 @@ func TestEndedKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		create(t, s, NewKey{Name: "new"})
+		create(t, s, database.NewKey{Name: "new"})
 		keys, err := s.Keys(t.Context())
 		if err != nil || len(keys) != maxEnded+3 {
 			t.Errorf("got %d keys, %v, want %d", len(keys), err, maxEnded+3)
@@ -345,18 +346,18 @@ func TestMaker(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		s := open(t, source)
 		now := time.Now()
-		maker, _ := create(t, s, NewKey{Name: "maker"})
-		ends, _ := create(t, s, NewKey{Name: "ends", Expires: now.Add(time.Hour)})
-		revoked, _ := create(t, s, NewKey{Name: "revoked"})
-		other, _ := create(t, s, NewKey{Name: "other", Project: "other"})
+		maker, _ := create(t, s, database.NewKey{Name: "maker"})
+		ends, _ := create(t, s, database.NewKey{Name: "ends", Expires: now.Add(time.Hour)})
+		revoked, _ := create(t, s, database.NewKey{Name: "revoked"})
+		other, _ := create(t, s, database.NewKey{Name: "other", Project: "other"})
 		if _, err := s.RevokeKey(t.Context(), revoked.ID); err != nil {
 			t.Fatal(err)
 		}
-		create(t, s, NewKey{Name: "a", Maker: maker.ID})
-		create(t, s, NewKey{Name: "b", Maker: ends.ID})
+		create(t, s, database.NewKey{Name: "a", Maker: maker.ID})
+		create(t, s, database.NewKey{Name: "b", Maker: ends.ID})
 		s.now = func() time.Time { return now.Add(time.Hour) }
 		for what, id := range map[string]string{"revoked": revoked.ID, "past its end": ends.ID, "of another project": other.ID, "none": "none"} {
-			if _, secret, err := s.CreateKey(t.Context(), NewKey{Name: "c", Maker: id}); !errors.Is(err, ErrBadKey) || secret != "" {
+			if _, secret, err := s.CreateKey(t.Context(), database.NewKey{Name: "c", Maker: id}); !errors.Is(err, ErrBadKey) || secret != "" {
 				t.Errorf("made with one that is %s: got %v, want ErrBadKey", what, err)
 			}
 		}
@@ -376,15 +377,15 @@ func TestProjectKeys(t *testing.T) {
 			if i != 3 { // the third and the fourth are made at the same time
 				at = at.Add(time.Second)
 			}
-			k, _ := create(t, s, NewKey{Name: fmt.Sprint("key-", i), Expires: start.Add(time.Duration(10+i) * time.Minute)})
+			k, _ := create(t, s, database.NewKey{Name: fmt.Sprint("key-", i), Expires: start.Add(time.Duration(10+i) * time.Minute)})
 			ids, project = append(ids, k.ID), k.ProjectID
 		}
 		if ids[2] > ids[3] {
 			ids[2], ids[3] = ids[3], ids[2]
 		}
 		slices.Reverse(ids)
-		other, secret := create(t, s, NewKey{Name: "key-0", Project: "other"})
-		list := func(f KeyFilter) (pages [][]string) {
+		other, secret := create(t, s, database.NewKey{Name: "key-0", Project: "other"})
+		list := func(f database.KeyQuery) (pages [][]string) {
 			for f.ProjectID = project; ; {
 				keys, err := s.ProjectKeys(t.Context(), f)
 				if err != nil {
@@ -400,7 +401,7 @@ func TestProjectKeys(t *testing.T) {
 				pages, f.After = append(pages, page), page[len(page)-1]
 			}
 		}
-		if diff := cmp.Diff([][]string{ids[:3], ids[3:6], ids[6:]}, list(KeyFilter{Limit: 3})); diff != "" {
+		if diff := cmp.Diff([][]string{ids[:3], ids[3:6], ids[6:]}, list(database.KeyQuery{Limit: 3})); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
 		revoked, err := s.RevokeProjectKey(t.Context(), project, ids[1])
@@ -411,7 +412,7 @@ func TestProjectKeys(t *testing.T) {
 			t.Errorf("once more: got %+v, %v, want it as it is", again, err)
 		}
 		at = start.Add(10 * time.Minute) // the end of the oldest
-		if diff := cmp.Diff([][]string{{ids[0], ids[2]}, {ids[3], ids[4]}, {ids[5]}}, list(KeyFilter{Limit: 2, Usable: true})); diff != "" {
+		if diff := cmp.Diff([][]string{{ids[0], ids[2]}, {ids[3], ids[4]}, {ids[5]}}, list(database.KeyQuery{Limit: 2, Usable: true})); diff != "" {
 			t.Errorf("those that can be used: -want +got\n%s", diff)
 		}
 		for _, id := range []string{other.ID, "none", "key-1", "", "a\x00b"} {
@@ -421,7 +422,7 @@ func TestProjectKeys(t *testing.T) {
 			if id == "" {
 				continue
 			}
-			if keys, err := s.ProjectKeys(t.Context(), KeyFilter{ProjectID: project, After: id, Limit: 9}); !errors.Is(err, ErrNoKey) || len(keys) > 0 {
+			if keys, err := s.ProjectKeys(t.Context(), database.KeyQuery{ProjectID: project, After: id, Limit: 9}); !errors.Is(err, ErrNoKey) || len(keys) > 0 {
 				t.Errorf("keys after %q: got %+v, %v, want ErrNoKey", id, keys, err)
 			}
 		}
@@ -435,7 +436,7 @@ func TestProjectKeys(t *testing.T) {
 func TestSecretsAreNotKept(t *testing.T) {
 	path := newFile(t)
 	s := open(t, path)
-	key, secret := create(t, s, NewKey{Name: "a"})
+	key, secret := create(t, s, database.NewKey{Name: "a"})
 	files, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 )
 
 // TestSessions: a session is what was kept, at every server, until it ends, is not used, or its key is no more.
@@ -20,40 +22,48 @@ func TestSessions(t *testing.T) {
 		now := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
 		s.now = func() time.Time { return now }
 		other.now = s.now
-		add := func(id string, of Session) Session {
+		type kept struct {
+			database.Session
+			id   string
+			used time.Time
+		}
+		add := func(id string, of database.Session) kept {
 			t.Helper()
-			of.ID, of.Begun = id, now
-			if of.Ends.IsZero() {
-				of.Ends = now.Add(12 * time.Hour)
+			of.Begun = now
+			if of.End.IsZero() {
+				of.End = now.Add(12 * time.Hour)
 			}
-			if err := s.AddSession(t.Context(), of); err != nil {
+			if err := s.AddSession(t.Context(), id, of); err != nil {
 				t.Fatal(err)
 			}
-			of.Used = now
-			return of
+			return kept{of, id, now}
 		}
-		want := func(s *Store, of Session) {
+		want := func(s *Store, of kept) {
 			t.Helper()
-			got, err := s.UseSession(t.Context(), of.ID)
-			if diff := cmp.Diff(of, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
-				t.Errorf("session %s: %v; -want +got\n%s", of.ID, err, diff)
+			got, err := s.UseSession(t.Context(), of.id)
+			if diff := cmp.Diff(of.Session, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+				t.Errorf("session %s: %v; -want +got\n%s", of.id, err, diff)
+			}
+			var used int64
+			if err := s.db.QueryRowContext(t.Context(), "SELECT used FROM sessions WHERE id = $1", of.id).Scan(&used); err != nil || used != micros(of.used) {
+				t.Errorf("session %s was used at %v, %v, want %v", of.id, fromMicros(used), err, of.used)
 			}
 		}
 		gone := func(id string) {
 			t.Helper()
 			for _, s := range []*Store{s, other} {
-				if got, err := s.UseSession(t.Context(), id); !errors.Is(err, fs.ErrNotExist) || got.ID != "" {
+				if got, err := s.UseSession(t.Context(), id); !errors.Is(err, fs.ErrNotExist) || got.Caller.Project != "" {
 					t.Errorf("session %s: %+v, %v, want that there is none", id, got, err)
 				}
 			}
 		}
-		key, _ := create(t, s, NewKey{Name: "a"})
-		ends, _ := create(t, s, NewKey{Name: "ends", Expires: now.Add(time.Hour)})
-		ofKey := func(k Key) Session { return Session{ProjectID: k.ProjectID, KeyID: k.ID, Key: k} }
+		key, _ := create(t, s, database.NewKey{Name: "a"})
+		ends, _ := create(t, s, database.NewKey{Name: "ends", Expires: now.Add(time.Hour)})
+		ofKey := func(k database.Key) database.Session { return database.Session{Caller: k.Caller()} }
 		a, b := add("a", ofKey(key)), add("b", ofKey(ends))
-		person := add("person", Session{ProjectID: key.ProjectID, KeyID: "oidc:'\"é", Name: "anna@example.org", Scopes: []string{ScopeRead, ScopeAudit}, Issuer: "x"})
-		short := add("short", Session{ProjectID: key.ProjectID, KeyID: "oidc:short", Issuer: "x", Ends: now.Add(10 * time.Minute)})
-		for _, of := range []Session{a, b, person, short} {
+		person := add("person", database.Session{Caller: database.Caller{Project: key.ProjectID, KeyID: "oidc:'\"é", KeyName: "anna@example.org", Scopes: []string{database.ScopeRead, database.ScopeAudit}}, Issuer: "x"})
+		short := add("short", database.Session{Caller: database.Caller{Project: key.ProjectID, KeyID: "oidc:short"}, Issuer: "x", End: now.Add(10 * time.Minute)})
+		for _, of := range []kept{a, b, person, short} {
 			want(s, of)
 			want(other, of)
 		}
@@ -63,22 +73,22 @@ func TestSessions(t *testing.T) {
 		now = now.Add(sessionUsed - time.Microsecond)
 		want(other, a) // it was used a moment ago
 		now = now.Add(time.Microsecond)
-		a.Used, short.Used = now, now
+		a.used, short.used = now, now
 		want(other, a)
 		want(s, a)
 		want(s, short)
 
-		now = short.Ends
+		now = short.End
 		gone("short")
 		now = ends.Expires
 		gone("b")
 		for range 3 {
-			a.Used = now
+			a.used = now
 			want(s, a)
 			now = now.Add(sessionIdle - time.Minute)
 		}
 		gone("person")
-		now = a.Ends
+		now = a.End
 		gone("a")
 		add("new", ofKey(key))
 		var left int
@@ -97,7 +107,7 @@ func TestSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone("again")
-		want(s, add("last", Session{ProjectID: "p", KeyID: "oidc:a", Issuer: "x"}))
+		want(s, add("last", database.Session{Caller: database.Caller{Project: "p", KeyID: "oidc:a"}, Issuer: "x"}))
 		if n, err := other.EndAllSessions(t.Context(), false); n != 2 || err != nil { // that of the revoked key is still kept
 			t.Errorf("%d sessions ended, %v, want 2", n, err)
 		}
@@ -114,7 +124,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		add := func(project, who, id string) {
 			t.Helper()
 			now = now.Add(time.Second)
-			if err := s.AddSession(t.Context(), Session{ID: id, ProjectID: project, KeyID: who, Issuer: "x", Begun: now, Ends: now.Add(time.Hour)}); err != nil {
+			if err := s.AddSession(t.Context(), id, database.Session{Caller: database.Caller{Project: project, KeyID: who}, Issuer: "x", Begun: now, End: now.Add(time.Hour)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -149,7 +159,7 @@ func TestSessionEndsAtOnce(t *testing.T) {
 		stores[1].now = func() time.Time { return later }
 		for i := range 20 {
 			id := strconv.Itoa(i)
-			if err := stores[0].AddSession(t.Context(), Session{ID: id, ProjectID: "p", KeyID: id, Issuer: "x", Begun: time.Now(), Ends: later.Add(time.Hour)}); err != nil {
+			if err := stores[0].AddSession(t.Context(), id, database.Session{Caller: database.Caller{Project: "p", KeyID: id}, Issuer: "x", Begun: time.Now(), End: later.Add(time.Hour)}); err != nil {
 				t.Fatal(err)
 			}
 			var all sync.WaitGroup

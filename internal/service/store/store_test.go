@@ -16,6 +16,7 @@ import (
 	"testing/fstest"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
@@ -26,7 +27,7 @@ func TestOpenAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, secret := create(t, first, NewKey{Name: "a"})
+		_, secret := create(t, first, database.NewKey{Name: "a"})
 		if err := errors.Join(first.Ping(t.Context()), first.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -45,11 +46,11 @@ func TestContextEndsCalls(t *testing.T) {
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, secret := newSecret()
-		_, _, createErr := s.CreateKey(over, NewKey{Name: "a"})
+		_, _, createErr := s.CreateKey(over, database.NewKey{Name: "a"})
 		_, authErr := s.Authenticate(over, secret)
 		_, keysErr := s.Keys(over)
-		_, entriesErr := s.Entries(over, Filter{})
-		for name, err := range map[string]error{"CreateKey": createErr, "Authenticate": authErr, "Keys": keysErr, "Entries": entriesErr, "Audit": s.Audit(over, Entry{}), "Ping": s.Ping(over)} {
+		_, entriesErr := s.Entries(over, database.AuditQuery{})
+		for name, err := range map[string]error{"CreateKey": createErr, "Authenticate": authErr, "Keys": keysErr, "Entries": entriesErr, "Audit": s.Audit(over, database.AuditEvent{}), "Ping": s.Ping(over)} {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: got %v, want context.Canceled", name, err)
 			}
@@ -107,7 +108,7 @@ func TestFilesArePrivate(t *testing.T) {
 		t.Skip("there are no modes on Windows")
 	}
 	path := newFile(t)
-	create(t, open(t, path), NewKey{Name: "a"})
+	create(t, open(t, path), database.NewKey{Name: "a"})
 	files, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(files) != 3 {
 		t.Fatalf("got %d files, %v, want the database, its log and its index", len(files), err)
@@ -126,7 +127,7 @@ func TestDamagedFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		create(t, s, NewKey{Name: "a"})
+		create(t, s, database.NewKey{Name: "a"})
 		if err := s.Close(); err != nil { // which puts the log into the file
 			t.Fatal(err)
 		}
@@ -193,7 +194,7 @@ func TestProcessesOpenAtOnce(t *testing.T) {
 				t.Errorf("process %d: %v, want no error: %s", i, err, outputs[i].String())
 			}
 		}
-		create(t, open(t, source), NewKey{Name: "a"})
+		create(t, open(t, source), database.NewKey{Name: "a"})
 	})
 }
 
