@@ -39,6 +39,7 @@ export const sidebar = [
       page('Languages', 'languages'),
       page('Add a language', 'add-a-language'),
       page('Go API', 'go-api'),
+      page('Python', 'python'),
       page('Glossary', 'glossary'),
     ],
   },

@@ -1,0 +1,223 @@
+"""Sends requests to one server and reads its answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from llmsandbox._async.transport import PIECE, AsyncConnection, AsyncTransport
+from llmsandbox._endpoint import Endpoint
+from llmsandbox._errors import APIError, Error, LostError
+from llmsandbox._events import EventDecoder
+from llmsandbox._http import Decoder, ProtocolError, encode_head
+from llmsandbox._json import MalformedError, Object, decode_object
+from llmsandbox._request import (
+    ATTEMPTS,
+    EVENTS,
+    MAX_ANSWER,
+    MAX_PROBLEM,
+    MAX_READ,
+    MAX_RESULT,
+    Request,
+    file_size,
+    is_content,
+    lost,
+    refusal,
+    retry_after,
+    unreachable,
+)
+from llmsandbox._results import Event
+from llmsandbox._runs import R, event_of
+
+# Larger bodies are sent once the server asks for them, so that what is refused is not sent.
+SMALL_BODY = 64 << 10
+PROCEED_TIME = 2.0
+
+
+class AsyncAnswer:
+    """An answer whose head has come. It must be closed."""
+
+    def __init__(self, transport: AsyncTransport, connection: AsyncConnection, decoder: Decoder, body: bytes) -> None:
+        self.status = decoder.status
+        self.headers = decoder.headers
+        self._transport = transport
+        self._connection = connection
+        self._decoder = decoder
+        self._body = body  # what has come of it with the head
+
+    async def piece(self) -> bytes:
+        """Return a piece of the body; b"" is its end. Fails with LostError where it did not come to its end."""
+        body, self._body = self._body, b""
+        try:
+            while not body and not self._decoder.done:
+                body = self._decoder.feed(await self._connection.receive() or b"")
+        except (OSError, ProtocolError) as e:
+            raise LostError(f"the connection to the server ended: {e}") from e
+        return body
+
+    async def read(self, most: int) -> bytes:
+        """Return the whole body. Fails with MalformedError if it is larger than most bytes."""
+        body = bytearray()
+        while piece := await self.piece():
+            body += piece
+            if len(body) > most:
+                raise MalformedError(f"the server's answer cannot be used: it has more than {most} bytes")
+        return bytes(body)
+
+    def close(self) -> None:
+        """Have the connection used again, or close it if the answer did not come to its end."""
+        if self._decoder.done and self._decoder.keep_alive:
+            self._transport.release(self._connection)
+        else:
+            self._connection.close()
+
+
+class AsyncSession:
+    """Sends requests to one server. Their paths are below `base`."""
+
+    def __init__(self, transport: AsyncTransport, endpoint: Endpoint, base: str = "") -> None:
+        self.endpoint = endpoint
+        self._transport = transport
+        self._base = base
+
+    def below(self, base: str) -> AsyncSession:
+        """Return a session for requests below a path."""
+        return AsyncSession(self._transport, self.endpoint, self._base + base)
+
+    async def json(self, request: Request, most: int = MAX_ANSWER) -> Object:
+        """Return the JSON object of an answer."""
+        answer = await self.send(request)
+        try:
+            return decode_object(await answer.read(most))
+        finally:
+            answer.close()
+
+    async def result(self, request: Request) -> Object:
+        """Return the result of code that was run."""
+        return await self.json(request, MAX_RESULT)
+
+    async def empty(self, request: Request) -> None:
+        """Send a request whose answer has no content."""
+        (await self.send(request)).close()
+
+    async def content(self, request: Request) -> bytes:
+        """Return the content of a file."""
+        answer = await self._content(request)
+        try:
+            return await answer.read(MAX_READ)
+        finally:
+            answer.close()
+
+    async def copy(self, request: Request, write: Callable[[bytes], object]) -> None:
+        """Hand on the content of a file as it comes."""
+        answer = await self._content(request)
+        try:
+            while piece := await answer.piece():
+                write(piece)
+        finally:
+            answer.close()
+
+    async def _content(self, request: Request) -> AsyncAnswer:
+        answer = await self.send(request)
+        if not is_content(answer.headers):
+            answer.close()
+            raise MalformedError("the server's answer cannot be used: it is not a file's content whose end can be seen")
+        return answer
+
+    async def outcome(self, request: Request, parse: Callable[[Object], R]) -> AsyncGenerator[Event, None]:
+        """Yield the events of code that is run, up to its end. The server ends the code if the generator is closed before."""
+        answer = await self.send(request)
+        try:
+            if answer.headers.get("content-type", "").partition(";")[0] != EVENTS:
+                raise MalformedError("the server's answer cannot be used: it is not a stream of events")
+            decoder = EventDecoder(MAX_RESULT)
+            while piece := await answer.piece():
+                for received in decoder.feed(piece):
+                    event = event_of(received, parse)
+                    if event is not None:
+                        yield event
+                        if event.kind == "done":
+                            return
+        finally:
+            answer.close()
+        raise LostError("the server's stream ended too early")
+
+    async def send(self, request: Request) -> AsyncAnswer:
+        """Send a request, again if nothing was begun, and return its answer, which is a success."""
+        body = request.encoded()
+        attempt = 1
+        while True:
+            answer = await self._attempt(request, body)
+            if answer.status == request.success:
+                return answer
+            try:
+                refused = refusal(answer.status, answer.headers, await answer.read(MAX_PROBLEM))
+            finally:
+                answer.close()
+            code = refused.code if isinstance(refused, APIError) else ""
+            wait = retry_after(request, answer.status, code, answer.headers)
+            if wait is None or attempt == ATTEMPTS:
+                raise refused
+            await self._transport.sleep(wait)
+            attempt += 1
+
+    async def _attempt(self, request: Request, body: bytes | Path) -> AsyncAnswer:
+        if isinstance(body, Path):
+            with body.open("rb") as file:
+                return await self._exchange(request, b"", file)
+        return await self._exchange(request, body, None)
+
+    async def _exchange(self, request: Request, body: bytes, file: BinaryIO | None) -> AsyncAnswer:
+        length = len(body) if file is None else file_size(file)
+        headers = self.endpoint.headers() | request.headers(length)
+        if length > SMALL_BODY:
+            headers["Expect"] = "100-continue"
+        head = encode_head(request.method, self.endpoint.prefix + self._base + request.target, headers)
+        fresh = False
+        while True:
+            try:
+                connection = await self._transport.connect(self.endpoint, fresh)
+            except OSError as e:
+                raise unreachable(self.endpoint, e) from e
+            decoder = Decoder()
+            try:
+                if length <= SMALL_BODY and file is None:
+                    await connection.send(head + body)
+                else:
+                    await connection.send(head)
+                    await self._send_body(connection, decoder, body, file, length)
+                received = b""
+                while not decoder.status:
+                    received += decoder.feed(await connection.receive() or b"")
+                return AsyncAnswer(self._transport, connection, decoder, received)
+            except (OSError, ProtocolError) as e:
+                connection.close()
+                if connection.reused and request.method == "GET" and not decoder.status:
+                    fresh = True  # the server has closed the connection before the request came
+                    continue
+                raise lost(self.endpoint, e) from e
+            except BaseException:
+                connection.close()
+                raise
+
+    async def _send_body(self, connection: AsyncConnection, decoder: Decoder, body: bytes, file: BinaryIO | None, length: int) -> None:
+        while length > SMALL_BODY and not decoder.proceed and not decoder.status:
+            received = await connection.receive(PROCEED_TIME)
+            if received is None:
+                break  # something between does not know of it
+            decoder.feed(received)
+        if decoder.status:
+            decoder.keep_alive = False  # it is a refusal, and the server still expects the body
+            return
+        try:
+            if file is None:
+                await connection.send(body)
+            while file is not None and length > 0:
+                piece = file.read(min(PIECE, length))
+                if not piece:
+                    raise Error("the file that is sent has become shorter meanwhile")
+                await connection.send(piece)
+                length -= len(piece)
+        except ConnectionError:
+            pass  # the server takes no more: its answer says why

@@ -1,0 +1,107 @@
+"""Descriptions of sandboxes, files and kernels, as the server gives them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from llmsandbox._json import MalformedError, Object
+from llmsandbox._request import received_id
+
+
+@dataclass(frozen=True)
+class SandboxInfo:
+    """A sandbox of the server. `deadline` is when it ends."""
+
+    id: str
+    language: str
+    image: str
+    backend: str
+    created: datetime.datetime
+    deadline: datetime.datetime | None
+    paused: bool
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """A file of a sandbox.
+
+    `type` is "file", "directory", "link" or "other". `size` is in bytes, `mode` has the permissions, and `link` is where a link
+    leads to.
+    """
+
+    name: str
+    type: str
+    size: int
+    mode: int
+    modified: datetime.datetime
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a kernel. `value` is the beginning of its representation."""
+
+    name: str
+    type: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What could stand in a place of code: `matches` may take the place of code[start:end]."""
+
+    matches: list[str]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that never enters the sandbox.
+
+    There, the environment variable `name` has a placeholder. In headers and queries of requests to `hosts`, the value takes its
+    place; with `body`, in their bodies, too. The sandbox needs a network that reaches the hosts.
+    """
+
+    name: str
+    value: str = field(repr=False)
+    hosts: Sequence[str]
+    body: bool = False
+
+
+def parse_sandbox(o: Object) -> SandboxInfo:
+    """Return a sandbox of the API."""
+    return SandboxInfo(
+        id=received_id(o),
+        language=o.text("language"),
+        image=o.text("image"),
+        backend=o.text("backend"),
+        created=_time(o.text("created")),
+        deadline=_time(o.text("deadline")) if o.text("deadline") else None,
+        paused=o.flag("paused"),
+        labels=o.text_map("labels"),
+    )
+
+
+def parse_file(o: Object) -> FileInfo:
+    """Return a file of the API."""
+    mode = o.text("mode")
+    if re.fullmatch("[0-7]{1,6}", mode) is None:
+        raise MalformedError("the server's answer cannot be used: the mode of a file is malformed")
+    return FileInfo(o.text("name"), o.text("type"), o.integer("size_bytes"), int(mode, 8), _time(o.text("modified")), o.text("link"))
+
+
+def _time(text: str) -> datetime.datetime:
+    """Return a time of RFC 3339, whose fraction may have more digits than Python's times."""
+    match = re.fullmatch(r"([0-9-]{10}T[0-9:]{8})(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})", text)
+    if match is None:
+        raise MalformedError("the server's answer cannot be used: a time is malformed")
+    seconds, fraction, zone = match.groups()
+    try:
+        return datetime.datetime.fromisoformat(f"{seconds}.{(fraction or '.')[1:7]:0<6}{'+00:00' if zone == 'Z' else zone}")
+    except ValueError:
+        raise MalformedError("the server's answer cannot be used: a time is malformed") from None

@@ -1,0 +1,209 @@
+"""Requests of the API, and what their answers mean, without sending them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote, urlencode
+
+from llmsandbox._endpoint import Endpoint
+from llmsandbox._errors import APIError, ConnectError, InvalidError, LostError, TooLargeError, api_error
+from llmsandbox._json import MalformedError, Object, decode_object
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+CONTENT = "application/octet-stream"
+
+MAX_BODY = 8 << 20  # of a request in JSON, by the server
+MAX_ANSWER = 8 << 20
+MAX_RESULT = 256 << 20  # of a result with its artifacts, and of an event
+MAX_READ = 1 << 30  # of a file that is kept in memory
+MAX_PROBLEM = 256 << 10
+MAX_ID = 40
+
+# How often a request is sent that the server has not begun, and the longest time between two attempts.
+ATTEMPTS = 5
+LONGEST_WAIT = 30.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request. `body` is sent as JSON, and `content` is that of a file."""
+
+    method: str
+    path: str
+    query: Sequence[tuple[str, str]] = ()
+    body: Mapping[str, object] | None = None
+    content: bytes | Path | None = None
+    accept: str = JSON
+    success: int = 200
+
+    @property
+    def target(self) -> str:
+        """Path and query as they are sent."""
+        return quote(self.path) + ("?" + urlencode(self.query, quote_via=quote) if self.query else "")
+
+    def encoded(self) -> bytes | Path:
+        """Return the body as it is sent, or the file that has it."""
+        if self.content is not None:
+            return self.content
+        if self.body is None:
+            return b""
+        try:
+            data = json.dumps(self.body, ensure_ascii=False, allow_nan=False).encode()
+        except UnicodeEncodeError:
+            raise InvalidError("an argument has text that is not Unicode (a lone surrogate): write it to a file") from None
+        except ValueError as e:
+            raise InvalidError(f"an argument cannot be sent: {e}") from None
+        if len(data) > MAX_BODY:
+            raise TooLargeError(f"the request has more than {MAX_BODY >> 20} MiB: write files instead")
+        return data
+
+    def headers(self, length: int) -> dict[str, str]:
+        """Return the headers that are about the request itself."""
+        headers = {"Accept": self.accept, "Accept-Encoding": "identity"}  # so that limits are of what is read
+        if self.body is not None or self.content is not None:
+            headers["Content-Type"] = JSON if self.content is None else CONTENT
+        if length or self.method in ("POST", "PUT", "PATCH"):
+            headers["Content-Length"] = str(length)
+        return headers
+
+
+def given(**members: object) -> dict[str, object]:
+    """Return the members of a body that were given."""
+    return {name: value for name, value in members.items() if value is not None and value != {} and value != []}
+
+
+def refusal(status: int, headers: Mapping[str, str], body: bytes) -> APIError | LostError:
+    """Return the exception for an answer that is not a success."""
+    if 200 <= status < 300:
+        return MalformedError(f"the server answers with the unexpected status {status}: is the address right?")
+    if 300 <= status < 400:
+        return APIError("the server redirects to another address, where the key is not sent: use that address", status)
+    if headers.get("content-type", "").partition(";")[0].strip() != "application/problem+json":
+        return api_error(status, "", f"the server answers with status {status} and not as this API does: is the address right?")
+    try:
+        return problem(decode_object(body), status)
+    except MalformedError:
+        return api_error(status, "", "")
+
+
+def problem(o: Object, status: int = 0) -> APIError | LostError:
+    """Return the exception for a problem of the API."""
+    fields = "; ".join(f"{f.text('location')}: {f.text('message')}" for f in o.objects("fields")[:100])
+    return api_error(status or o.integer("status"), o.text("code")[:200], o.text("detail") + (f": {fields}" if fields else ""))
+
+
+def retry_after(request: Request, status: int, code: str, headers: Mapping[str, str]) -> float | None:
+    """Return after how many seconds to send a request again, of which nothing was begun; None: not at all."""
+    begun_nothing = status == 429 or (
+        status == 503 and (request.method == "GET" or code in ("stopping", "not_ready", "service_unavailable"))
+    )
+    text = headers.get("retry-after", "")
+    if not begun_nothing or not (text.isascii() and text.isdigit()) or len(text) > 5:
+        return None
+    return float(text) if float(text) <= LONGEST_WAIT else None
+
+
+def checked_id(value: str) -> str:
+    """Return an id that is one element of a path."""
+    if not value or len(value) > MAX_ID or value.strip("abcdefghijklmnopqrstuvwxyz0123456789-"):
+        raise InvalidError(f"{value[:MAX_ID]!r} is not an id")
+    return value
+
+
+def received_id(o: Object) -> str:
+    """Return the id of what the server describes."""
+    try:
+        return checked_id(o.text("id"))
+    except InvalidError as e:
+        raise MalformedError(f"the server's answer cannot be used: {e}") from None
+
+
+def size(value: int | str | None) -> int | None:
+    """Return a number of bytes that may have a unit, such as "512m" or "2g"."""
+    if value is None or isinstance(value, int):
+        return value
+    number, unit = (value[:-1], value[-1:].lower()) if value[-1:].isalpha() else (value, "")
+    if unit not in _UNITS or not (number.isascii() and number.isdigit()) or len(number) > 15:
+        raise InvalidError(f"{value!r} is not a size: use a number of bytes, or one with a unit such as '512m' or '2g'")
+    return int(number) << _UNITS[unit]
+
+
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def network_body(value: str | Sequence[str] | None) -> dict[str, object] | None:
+    """Return what a sandbox may reach: "none", "full" or a list of hosts."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if value not in ("none", "full"):
+            raise InvalidError(f"network={value!r}: use 'none', 'full' or a list of hosts")
+        return {"mode": value}
+    return {"mode": "allow", "allow": list(value)}
+
+
+def program(
+    code: str,
+    language: str | None,
+    timeout: float | None,
+    args: Sequence[str],
+    stdin: str | None,
+    env: Mapping[str, str] | None,
+    files: Mapping[str, str | bytes] | None,
+    libraries: Sequence[str],
+    cwd: str | None,
+) -> dict[str, object]:
+    """Return the body of a request to run code."""
+    return given(
+        code=code,
+        language=language,
+        timeout_seconds=timeout,
+        args=list(args),
+        stdin=stdin,
+        env=env,
+        files=program_files(files),
+        libraries=list(libraries),
+        dir=cwd,
+    )
+
+
+def program_files(files: Mapping[str, str | bytes] | None) -> dict[str, object]:
+    """Return files of a program, where those that are not text are in base64."""
+    import base64
+
+    encoded: dict[str, object] = {}
+    for name, content in (files or {}).items():
+        if isinstance(content, bytes):
+            encoded[name] = {"base64": base64.b64encode(content).decode("ascii")}
+        else:
+            encoded[name] = content
+    return encoded
+
+
+def is_content(headers: Mapping[str, str]) -> bool:
+    """Whether an answer is a file whose end can be seen."""
+    return headers.get("content-type", "") == CONTENT and ("content-length" in headers or "transfer-encoding" in headers)
+
+
+def unreachable(endpoint: Endpoint, cause: OSError) -> ConnectError:
+    """Return the exception for a server that no connection leads to."""
+    if endpoint.process:
+        return ConnectError("the private server of this process has ended, and its sandboxes with it: open another sandbox")
+    return ConnectError(f"the server at {endpoint} was not reached: {cause}")
+
+
+def lost(endpoint: Endpoint, cause: Exception) -> LostError:
+    """Return the exception for a request without an answer."""
+    server = "the private server of this process" if endpoint.process else f"the server at {endpoint}"
+    return LostError(f"the connection to {server} ended: {cause}")
+
+
+def file_size(file: BinaryIO) -> int:
+    """Return the size of an open file."""
+    return os.fstat(file.fileno()).st_size

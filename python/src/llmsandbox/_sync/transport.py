@@ -1,0 +1,133 @@
+"""Connections for the blocking client."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from llmsandbox._endpoint import Endpoint
+
+T = TypeVar("T")
+
+CONNECT_TIME = 10.0
+PIECE = 256 << 10
+# A server closes a connection that is idle for 2 minutes.
+MAX_IDLE_TIME = 60.0
+MAX_IDLE = 16
+
+
+class Connection:
+    """A connection to a server."""
+
+    def __init__(self, endpoint: Endpoint, sock: socket.socket) -> None:
+        self.endpoint = endpoint
+        self.reused = False
+        self.since = 0.0  # it is idle
+        self._socket = sock
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def receive(self, timeout: float | None = None) -> bytes | None:
+        """Return what has come: b"" at the end of the connection, and None if nothing has come in time."""
+        if timeout is None:
+            return self._socket.recv(PIECE)
+        self._socket.settimeout(timeout)
+        try:
+            return self._socket.recv(PIECE)
+        except TimeoutError:
+            return None
+        finally:
+            self._socket.settimeout(None)
+
+    def is_usable(self) -> bool:
+        """Whether an idle connection can have another request: nothing can have come but its end."""
+        if time.monotonic() - self.since > MAX_IDLE_TIME:
+            return False
+        poll = select.poll() if hasattr(select, "poll") else None
+        if poll is None:
+            return not select.select([self._socket], [], [], 0)[0]
+        poll.register(self._socket, select.POLLIN)
+        return not poll.poll(0)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Transport:
+    """Makes connections, and keeps some that are idle."""
+
+    def __init__(self) -> None:
+        self._idle: list[Connection] = []  # append and pop are atomic
+        self._process = os.getpid()
+
+    def connect(self, endpoint: Endpoint, fresh: bool) -> Connection:
+        """Return a connection, which is a new one if it must be fresh. Fails with OSError."""
+        if self._process != os.getpid():  # after fork: the other process uses these connections, too
+            self._process = os.getpid()
+            idle, self._idle = self._idle, []
+            for connection in idle:
+                connection.close()
+        while not fresh and self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                break
+            if connection.endpoint == endpoint and connection.is_usable():
+                connection.reused = True
+                return connection
+            connection.close()
+        return Connection(endpoint, _open(endpoint))
+
+    def release(self, connection: Connection) -> None:
+        """Keep a connection for another request."""
+        connection.since = time.monotonic()
+        self._idle.append(connection)
+        while len(self._idle) > MAX_IDLE:
+            try:
+                self._idle.pop(0).close()
+            except IndexError:
+                break
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a function that blocks."""
+        return function()
+
+    def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _open(endpoint: Endpoint) -> socket.socket:
+    if endpoint.socket:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.connect(endpoint.socket)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+    sock = socket.create_connection((endpoint.host, endpoint.port), CONNECT_TIME)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if endpoint.tls:
+            import ssl
+
+            sock = ssl.create_default_context().wrap_socket(sock, server_hostname=endpoint.host)
+        sock.settimeout(None)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,89 @@
+"""Servers for the tests: the command is that of LLMSANDBOX_TEST_COMMANDS, or of bin/test, which `make commands` builds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import llmsandbox
+
+COMMANDS = Path(os.environ.get("LLMSANDBOX_TEST_COMMANDS") or Path(__file__).parents[2] / "bin" / "test")
+os.environ["PATH"] = f"{COMMANDS}{os.pathsep}{os.environ['PATH']}"
+for name in ("LLMSANDBOX_URL", "LLMSANDBOX_API_KEY"):
+    os.environ.pop(name, None)
+
+
+class Server:
+    """A server on a port of the loopback, which needs a key."""
+
+    def __init__(self, *args: str) -> None:
+        command = [str(COMMANDS / "llmsandbox"), "serve", "--until-stdin-closes", "--listen", "127.0.0.1:0", "--log", "error", *args]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        ready: dict[str, str] = json.loads(self.process.stdout.readline())
+        self.url, self.key = ready["url"], ready["key"]
+
+    def client(self) -> llmsandbox.Client:
+        return llmsandbox.Client(self.url, self.key)
+
+    def async_client(self) -> llmsandbox.AsyncClient:
+        return llmsandbox.AsyncClient(self.url, self.key)
+
+    def close(self) -> None:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A server that all tests use."""
+    started = Server("--network", "full")
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def new_server() -> Iterator[Callable[..., Server]]:
+    """A function that starts a server with flags, for one test."""
+    started: list[Server] = []
+
+    def start(*args: str) -> Server:
+        started.append(Server(*args))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[llmsandbox.Client]:
+    with server.client() as made:
+        yield made
+
+
+@pytest.fixture
+def sandbox(client: llmsandbox.Client) -> Iterator[llmsandbox.Sandbox]:
+    with llmsandbox.Sandbox(client=client) as made:
+        yield made
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """A function that runs a program with Python's development mode, where every warning is an error."""
+
+    def run(code: str, **env: str) -> subprocess.CompletedProcess[str]:
+        path = tmp_path / "program.py"
+        path.write_text(code)
+        command = [sys.executable, "-X", "dev", "-W", "error", str(path)]
+        return subprocess.run(command, env=os.environ | env, text=True, capture_output=True, timeout=120)
+
+    return run

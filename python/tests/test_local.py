@@ -1,0 +1,263 @@
+"""The private server of a process: where it runs, and that it ends with the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import llmsandbox
+from llmsandbox import _local
+
+Program = Callable[..., "subprocess.CompletedProcess[str]"]
+
+SHOW = """
+import llmsandbox, os
+from llmsandbox import _local
+def server():
+    (one,) = _local._servers.values()
+    return one
+"""
+
+
+def ends(process: int) -> None:
+    """Wait until a process that is not our child has ended, or is only waited for."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            with open(f"/proc/{process}/stat") as stat:
+                if stat.read().rpartition(")")[2].split()[0] == "Z":
+                    return
+        except FileNotFoundError:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {process} still runs")
+
+
+def test_first_lines(program: Program) -> None:
+    done = program("import llmsandbox\nprint(llmsandbox.run('print(6 * 7)').stdout)")
+    assert (done.stdout, done.stderr, done.returncode) == ("42\n\n", "", 0)
+
+
+def test_one_server_that_ends(program: Program) -> None:
+    """A program that leaves a sandbox, a kernel and a stream open ends without a warning, and nothing of them is left."""
+    done = program(
+        SHOW
+        + """
+sandbox = llmsandbox.Sandbox()
+kernel = sandbox.kernel()
+events = sandbox.stream("import time; print('begun', flush=True); time.sleep(1000)")
+next(events)
+llmsandbox.run("1")
+print(server().process.pid, server().socket)
+"""
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    process, path = done.stdout.split()
+    ends(int(process))
+    assert not Path(path).exists()
+
+
+def test_exception_with_open_sandbox(program: Program) -> None:
+    done = program(SHOW + "sandbox = llmsandbox.Sandbox()\nsandbox.run('1')\nprint(server().process.pid)\n1 / 0")
+    assert done.stderr.splitlines()[-1] == "ZeroDivisionError: division by zero"
+    assert "Warning" not in done.stderr
+    ends(int(done.stdout))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_process_is_killed(tmp_path: Path, how: signal.Signals) -> None:
+    """The server ends with a process that can do nothing about it, and so does what runs in its sandboxes."""
+    code = (
+        SHOW
+        + "print(server_pid := None or llmsandbox.run('1').status, server().process.pid, flush=True)\nllmsandbox.run('while True: pass')"
+    )
+    code = code.replace("server_pid := None or ", "")
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        status, server = process.stdout.readline().split()
+        assert status == "ok"
+        process.send_signal(how)
+        process.wait(60)
+        ends(int(server))
+
+
+def test_interrupt(tmp_path: Path) -> None:
+    """Ctrl-C in a terminal ends the run and raises KeyboardInterrupt. The server and the sandbox live on."""
+    code = (
+        SHOW
+        + """
+with llmsandbox.Sandbox() as sandbox:
+    try:
+        for event in sandbox.stream("open('f', 'w').write('kept')\\nprint('begun', flush=True)\\nwhile True: pass"):
+            if event.text.startswith("begun"):
+                print(server().process.pid, flush=True)
+    except KeyboardInterrupt:
+        print(sandbox.files.read_text("f"), sandbox.exec("pgrep -c python || true").ok)
+"""
+    )
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        server = int(process.stdout.readline())
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (out, err, process.returncode) == ("kept True\n", "", 0)
+    ends(server)
+
+
+def test_fork(program: Program) -> None:
+    """A forked process has a server of its own. What it does with its parent's sandbox is an error, and does not end it."""
+    done = program(
+        SHOW
+        + """
+sandbox = llmsandbox.Sandbox()
+sandbox.run("1")
+first = server().process.pid
+child = os.fork()
+if child == 0:
+    try:
+        sandbox.run("1")
+    except llmsandbox.ClosedError as e:
+        print("error:", e, flush=True)
+    sandbox.close()
+    assert llmsandbox.run("print(1)").stdout == "1\\n"
+    assert server().process.pid != first
+    print(server().process.pid, flush=True)
+    raise SystemExit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert sandbox.run("1").ok
+print(first)
+"""
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    error, child, parent = done.stdout.splitlines()
+    assert error.startswith("error: the sandbox belongs to the process that opened it")
+    ends(int(child))
+    ends(int(parent))
+
+
+def test_parent_ends_before_its_child(tmp_path: Path) -> None:
+    """A forked child does not keep its parent's server alive."""
+    code = (
+        SHOW
+        + """
+import sys
+sandbox = llmsandbox.Sandbox()
+sandbox.run("1")
+if os.fork() == 0:
+    sys.stdin.read()  # lives on
+    os._exit(0)
+print(server().process.pid, flush=True)
+"""
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        server = int(process.stdout.readline())
+        process.wait(60)
+        ends(server)
+
+
+def test_subprocess_does_not_keep_the_server(tmp_path: Path) -> None:
+    code = (
+        SHOW
+        + """
+import subprocess, sys
+llmsandbox.run("1")
+subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], close_fds=False)
+print(server().process.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ends(int(process.stdout.readline()))
+
+
+def test_server_is_killed() -> None:
+    """The sandbox of a private server that was killed is lost. The next one has a new server."""
+    sandbox = llmsandbox.Sandbox()
+    sandbox.run("1")
+    (server,) = _local._servers.values()
+    server.process.kill()
+    server.process.wait()
+    with pytest.raises(llmsandbox.Error, match="private server of this process"):
+        sandbox.run("1")
+    sandbox.close()
+    assert llmsandbox.run("print(1)").ok
+
+
+def test_network_and_flags() -> None:
+    """Code has no network unless it is asked for, and a private server's flags can be set."""
+    code = "import socket; socket.create_connection(('example.org', 443), 5)"
+    assert llmsandbox.run(code).status == "error"
+    assert llmsandbox.run("1", network=["example.org"]).ok
+    with (
+        llmsandbox.Client(server_args=["--memory", "1g", "--warm", "0"]) as client,
+        llmsandbox.Sandbox(memory="1g", client=client) as sandbox,
+    ):
+        assert sandbox.run("x = bytearray(600 << 20)").ok
+
+
+def test_isolation() -> None:
+    with llmsandbox.Client(isolation="process", server_args=["--warm", "0"]) as client:
+        assert llmsandbox.run("print(1)", client=client).stdout == "1\n"
+
+
+def test_only_isolation_process_works(tmp_path: Path) -> None:
+    """Where namespaces cannot be made, the exception says which argument allows the weaker isolation."""
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import llmsandbox\n"
+        "try:\n    llmsandbox.run('1')\nexcept llmsandbox.StartError as e:\n    print(e)\n"
+        "client = llmsandbox.Client(isolation='process')\n"
+        "print(llmsandbox.run('print(42)', client=client).stdout)"
+    )
+    without = "echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all -- "
+    command = ["unshare", "--user", "--map-root-user", "sh", "-c", f"{without} {sys.executable} {path}"]
+    done = subprocess.run(command, text=True, capture_output=True, timeout=120)
+    assert done.stderr == ""
+    refused, *out = done.stdout.splitlines()
+    assert 'llmsandbox.Client(isolation="process")' in refused
+    assert out[0] == "42"
+
+
+def test_directory_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / f"llmsandbox-{os.getuid()}").mkdir(mode=0o755)
+    with pytest.raises(llmsandbox.StartError, match="closed to all others"):
+        _local.endpoint(("--warm", "0"))
+
+
+def test_flag_that_is_wrong() -> None:
+    with llmsandbox.Client(server_args=["--no-such-flag"]) as client, pytest.raises(llmsandbox.StartError, match="no-such-flag"):
+        llmsandbox.run("1", client=client)
+
+
+def test_command_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(llmsandbox.StartError, match="on the PATH"):
+        _local.find_command()
+
+
+def test_arguments_that_exclude_each_other() -> None:
+    with pytest.raises(llmsandbox.InvalidError, match="private server"):
+        llmsandbox.Client("http://127.0.0.1:1", isolation="process")
+    with pytest.raises(llmsandbox.InvalidError, match="LLMSANDBOX_URL"):
+        llmsandbox.Client(api_key="key")
+
+
+def test_environment(program: Program) -> None:
+    done = program(
+        "import llmsandbox\nprint(llmsandbox.Client())\nllmsandbox.run('1')",
+        LLMSANDBOX_URL="http://127.0.0.1:1/prefix/",
+        LLMSANDBOX_API_KEY="hunter2",
+    )
+    assert done.stdout == "Client('http://127.0.0.1:1/prefix')\n"
+    assert "ConnectError" in done.stderr and "hunter2" not in done.stderr
