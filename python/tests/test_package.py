@@ -18,7 +18,7 @@ def test_names() -> None:
     for name in dir(llmsandbox):
         assert getattr(llmsandbox, name).__name__ == name
     with pytest.raises(AttributeError, match="no_such_name"):
-        llmsandbox.no_such_name  # pyright: ignore
+        llmsandbox.no_such_name  # type: ignore[attr-defined]  # pyright: ignore
 
 
 @pytest.mark.parametrize("name", ["Sandbox", "Client", "Kernel", "Files"])

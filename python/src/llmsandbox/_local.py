@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import Protocol
 
 from llmsandbox._endpoint import Endpoint
 from llmsandbox._errors import StartError, printable
@@ -22,7 +22,7 @@ from llmsandbox._errors import StartError, printable
 MAX_READY = 4 << 10
 MAX_LOG = 4 << 10
 START_TIME = 60.0
-STOP_TIME = 10.0
+STOP_TIME = 60.0  # a server takes up to 30 seconds
 
 
 class Server:
@@ -98,10 +98,10 @@ class Server:
 
     def leave(self) -> None:
         """Close what a forked process has of the server, which is its parent's."""
-        files: tuple[IO[bytes] | None, ...] = (self.process.stdin, self.process.stdout, self._log)
-        for file in files:
-            if file is not None:
-                os.close(file.fileno())
+        assert self.process.stdin is not None and self.process.stdout is not None
+        for file in (self.process.stdin, self.process.stdout, self._log):
+            file.close()
+        self.process.returncode = 0  # it is not this process's to wait for
 
 
 def arguments(isolation: str | None, args: Sequence[str]) -> tuple[str, ...]:
@@ -128,6 +128,8 @@ def _directory() -> str:
 
 def find_command() -> str:
     """Return the path of the command: the one that came with this package, or else that on the PATH."""
+    if sys.platform == "win32":
+        raise StartError("sandboxes need a Unix system: use a server with llmsandbox.Client(url=..., api_key=...)")
     packed = Path(__file__).parent / "_bin" / "llmsandbox"
     if packed.exists():
         return str(packed)
@@ -148,8 +150,16 @@ def start_failure(said: str, code: int) -> str:
     return message
 
 
+class Connection(Protocol):
+    """A connection to a private server."""
+
+    def end(self) -> None:
+        """Have the server see the end of the connection, whoever waits for it here."""
+
+
 _servers: dict[tuple[str, ...], Server] = {}
 _lock = threading.Lock()
+connections: set[Connection] = set()  # that are open. What happens to it is atomic
 
 
 def endpoint(args: tuple[str, ...]) -> Endpoint:
@@ -166,22 +176,23 @@ def endpoint(args: tuple[str, ...]) -> Endpoint:
 
 
 def _stop_all() -> None:
+    for connection in list(connections):
+        connection.end()  # or the server would wait for requests that are under way
     for server in _servers.values():
         server.stop()
     _servers.clear()
 
 
-def _after_fork() -> None:
-    """Leave the servers to the parent: they end when all ends of their standard input are closed."""
-    global _lock
-    _lock = threading.Lock()
+def _leave_all() -> None:
+    """Leave the servers to the parent after fork: they end when all ends of their standard input are closed."""
     for server in _servers.values():
         server.leave()
-        _inherited.append(server)  # whose end would warn of a process that runs
     _servers.clear()
+    connections.clear()
+    _lock.release()
 
 
-_inherited: list[Server] = []
 atexit.register(_stop_all)
 if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_after_fork)
+    # No server is started during a fork: the child would not know of it.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_leave_all)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import asyncio.trsock
+import contextlib
+import os
 import socket
 import ssl
 from collections.abc import Callable
 from typing import TypeVar
 
+from llmsandbox import _local
 from llmsandbox._endpoint import Endpoint
 
 T = TypeVar("T")
@@ -21,9 +25,13 @@ class AsyncConnection:
 
     reused = False
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, endpoint: Endpoint, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._socket: asyncio.trsock.TransportSocket = writer.get_extra_info("socket")
+        self._process = os.getpid()
+        if endpoint.process:
+            _local.connections.add(self)
 
     async def send(self, data: bytes) -> None:
         self._writer.write(data)
@@ -38,8 +46,16 @@ class AsyncConnection:
         except (TimeoutError, asyncio.TimeoutError):
             return None
 
+    def end(self) -> None:
+        """Have the server see the end of the connection, also if a forked process has it, too."""
+        if self._process == os.getpid():
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
+        self.end()
         self._writer.transport.abort()
+        _local.connections.discard(self)
 
 
 class AsyncTransport:
@@ -51,7 +67,7 @@ class AsyncTransport:
     async def connect(self, endpoint: Endpoint, fresh: bool) -> AsyncConnection:
         """Return a connection. Fails with OSError."""
         try:
-            return AsyncConnection(*await asyncio.wait_for(_open(endpoint), CONNECT_TIME))
+            return AsyncConnection(endpoint, *await asyncio.wait_for(_open(endpoint), CONNECT_TIME))
         except (TimeoutError, asyncio.TimeoutError):
             raise OSError(f"it did not answer within {CONNECT_TIME:.0f} seconds") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from llmsandbox import _local
 from llmsandbox._endpoint import Endpoint
 
 T = TypeVar("T")
@@ -28,6 +30,9 @@ class Connection:
         self.reused = False
         self.since = 0.0  # it is idle
         self._socket = sock
+        self._process = os.getpid()
+        if endpoint.process:
+            _local.connections.add(self)
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -54,8 +59,16 @@ class Connection:
         poll.register(self._socket, select.POLLIN)
         return not poll.poll(0)
 
+    def end(self) -> None:
+        """Have the server see the end of the connection, also if a forked process has it, too."""
+        if self._process == os.getpid():
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
+        self.end()
         self._socket.close()
+        _local.connections.discard(self)
 
 
 class Transport:
