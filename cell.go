@@ -13,6 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 	"github.com/llmsandbox/llmsandbox/internal/signame"
 	"github.com/llmsandbox/llmsandbox/security"
 )
@@ -322,7 +323,7 @@ type cellJSON struct {
 func (c Cell) MarshalJSON() ([]byte, error) {
 	out := cellJSON{c.Status, observedCode(c.ExitCode), milliseconds(c.Duration), cellFields(c)}
 	out.Artifacts = append([]Artifact{}, c.Artifacts...)
-	return marshal(out)
+	return plainjson.Marshal(out)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, in place of all that the cell had. Times are whole microseconds there, and empty lists

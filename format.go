@@ -1,8 +1,6 @@
 package llmsandbox
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -89,13 +87,4 @@ func oneLine(text string) string {
 		text, end = strings.ToValidUTF8(text[:maxLine], ""), " ..."
 	}
 	return strings.Join(strings.Fields(termsafe.String(text)), " ") + end
-}
-
-// marshal is json.Marshal that leaves <, > and & as they are.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

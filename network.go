@@ -25,6 +25,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 	"github.com/llmsandbox/llmsandbox/internal/sockets"
 )
 
@@ -257,7 +258,7 @@ type attemptJSON struct {
 // MarshalJSON writes the attempt with snake_case names, sizes in bytes and the duration
 // in milliseconds.
 func (a NetworkAttempt) MarshalJSON() ([]byte, error) {
-	return marshal(attemptJSON{attemptFields(a), milliseconds(a.Duration)})
+	return plainjson.Marshal(attemptJSON{attemptFields(a), milliseconds(a.Duration)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, in place of all that the attempt had. The duration is whole microseconds there.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -89,7 +90,7 @@ type resultJSON struct {
 func (r Result) MarshalJSON() ([]byte, error) {
 	out := resultJSON{r.Status, observedCode(r.ExitCode), milliseconds(r.Duration), milliseconds(r.CPU), resultFields(r), r.Capabilities.NotEnforced()}
 	out.Artifacts = append([]Artifact{}, r.Artifacts...)
-	return marshal(out)
+	return plainjson.Marshal(out)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, in place of all that the result had. Times are whole microseconds there, and empty lists

@@ -22,6 +22,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/ctxend"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 )
 
 // How often a request is sent that the server has not begun, and what is too long to wait for the next time.
@@ -73,13 +74,11 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 		if err := checkText(r.body); err != nil {
 			return nil, r.neverSent(err)
 		}
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false) // which would make code much longer
-		if err := enc.Encode(r.body); err != nil {
+		var err error
+		if body, err = plainjson.Marshal(r.body); err != nil {
 			return nil, r.neverSent(fmt.Errorf("write the request: %w", errclass.Of(llmsandbox.ErrInvalid, err)))
 		}
-		if body = b.Bytes(); len(body) > apitypes.MaxBody {
+		if len(body) > apitypes.MaxBody {
 			return nil, r.neverSent(fmt.Errorf("the request: %w: a server takes at most %d MiB of code, files and input: write files instead", llmsandbox.ErrTooLarge, apitypes.MaxBody>>20))
 		}
 	}

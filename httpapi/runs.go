@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 	"github.com/llmsandbox/llmsandbox/security"
 )
@@ -339,14 +339,12 @@ func (e *events) sendAt(id, name string, data any) {
 		if id != "" {
 			b.WriteString("id: " + id + "\n")
 		}
-		b.WriteString("event: " + name + "\ndata: ")
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(data); err != nil { // it ends with a newline
+		text, err := plainjson.Marshal(data)
+		if err != nil {
 			e.gone(err)
 			return
 		}
-		b.WriteByte('\n')
+		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", name, text)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,8 +1,6 @@
 package mcp
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -17,6 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/artifact"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/exitcode"
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 	"github.com/llmsandbox/llmsandbox/security"
 )
@@ -139,13 +138,11 @@ func (s *Server) failed(err error) outcome {
 
 // jsonText is JSON as text of a result. Angle brackets stay themselves.
 func jsonText(v any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	b, err := plainjson.Marshal(v)
+	if err != nil {
 		panic(fmt.Sprintf("mcp: %T cannot be JSON: %v", v, err)) // numbers and text always can be
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return string(b)
 }
 
 // What is no picture is embedded up to these sizes, in bytes.

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 )
 
 // MaxBody bounds the body of a request that is no upload of a file, in bytes: code, files of a program and its input.
@@ -111,9 +112,5 @@ func (f File) MarshalJSON() ([]byte, error) {
 	if !utf8.Valid(f) {
 		return json.Marshal(map[string][]byte{"base64": f})
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // which would make code much longer
-	err := enc.Encode(string(f))
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	return plainjson.Marshal(string(f))
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/artifact"
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 	"github.com/llmsandbox/llmsandbox/internal/termpicture"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
@@ -88,13 +87,11 @@ func writeArtifacts(dir string, list []llmsandbox.Artifact) error {
 		if a.Chart == nil {
 			continue
 		}
-		var text bytes.Buffer
-		enc := json.NewEncoder(&text)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(a.Chart); err != nil {
+		text, err := plainjson.Marshal(a.Chart)
+		if err != nil {
 			return fmt.Errorf("--artifacts: the chart data of %s: %w", name, err)
 		}
-		if err := writeForm(root, dir, stem+".chart.json", artifact.Form{MIME: artifact.JSON, Data: text.Bytes()}); err != nil {
+		if err := writeForm(root, dir, stem+".chart.json", artifact.Form{MIME: artifact.JSON, Data: append(text, '\n')}); err != nil {
 			return err
 		}
 	}

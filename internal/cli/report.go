@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -18,6 +17,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
 	"github.com/llmsandbox/llmsandbox/internal/exitcode"
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
@@ -220,7 +220,7 @@ func textLiteral(s, mode string) (string, error) {
 			i += n
 			continue
 		}
-		writeValid(&b, s[start:i])
+		b.WriteString(plainjson.Inside(s[start:i]))
 		if i == len(s) {
 			break
 		}
@@ -239,15 +239,6 @@ func textLiteral(s, mode string) (string, error) {
 	}
 	b.WriteByte('"')
 	return b.String(), nil
-}
-
-// writeValid writes valid text as the inside of a JSON string.
-func writeValid(b *strings.Builder, text string) {
-	var literal bytes.Buffer
-	enc := json.NewEncoder(&literal)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text)                          // a string always can be
-	b.Write(literal.Bytes()[1 : literal.Len()-2]) // without quotes and newline
 }
 
 // writeResult writes a result as JSON, with its capabilities if they are asked for.

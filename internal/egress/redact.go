@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 )
 
 // echoes are the writings in which a host that hands back what it was sent may hand
@@ -38,7 +40,7 @@ func (e *entry) echoes() []pair {
 // writings of a text, the first being the text itself.
 var writings = []func(string) string{
 	func(s string) string { return s },
-	inJSON,
+	plainjson.Inside,
 	func(s string) string { // as encoders that care for HTML write it
 		b, _ := json.Marshal(s) // a string always can be
 		return string(b[1 : len(b)-1])
@@ -48,15 +50,6 @@ var writings = []func(string) string{
 	html.EscapeString,
 	func(s string) string { return hex.EncodeToString([]byte(s)) },
 	func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) },
-}
-
-// inJSON writes s as within the quotes of a JSON string.
-func inJSON(s string) string {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(s) // a string always can be
-	return b.String()[1 : b.Len()-2]
 }
 
 // core is the part of the base64 of any text with s in it, shift bytes into a group,

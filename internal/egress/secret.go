@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 )
 
 // A Secret is a value that the code never sees: it knows a placeholder, and requests
@@ -327,7 +329,7 @@ func substituteBody(out *http.Request, mine []*entry) error {
 	case kind == "application/x-www-form-urlencoded":
 		write = url.QueryEscape
 	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
-		write = inJSON
+		write = plainjson.Inside
 	}
 	var pairs []pair
 	same := true

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 )
 
 const realValue = "sk-proj-Qz81hU2vX9wL0sTe5RbN7yKd3"
@@ -313,7 +315,7 @@ func TestPlaceholders(t *testing.T) {
 		if len(value) >= 24 && strings.Count(p, "-") != strings.Count(value, "-") {
 			t.Errorf("%.40q: placeholder %.40q has another number of dashes, want as many as the value", value, p)
 		}
-		if url.QueryEscape(p) != p || inJSON(p) != p {
+		if url.QueryEscape(p) != p || plainjson.Inside(p) != p {
 			t.Errorf("%.40q has to be escaped", p)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/llmsandbox/llmsandbox/internal/plainjson"
 )
 
 // Bounds on a notebook.
@@ -225,9 +227,6 @@ func (n *Notebook) Encode() ([]byte, error) {
 
 // raw is a value as JSON. Ours always can be.
 func raw(v any) json.RawMessage {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v)
-	return bytes.TrimSpace(out.Bytes())
+	text, _ := plainjson.Marshal(v)
+	return text
 }
