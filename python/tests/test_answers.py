@@ -27,7 +27,7 @@ RESULT: dict[str, object] = {
 
 def answer(body: object, status: str = "200 OK", kind: str = "application/json", more: str = "") -> bytes:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n{more}\r\n".encode() + data
+    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\nConnection: close\r\n{more}\r\n".encode() + data
 
 
 @pytest.fixture
@@ -44,8 +44,11 @@ def serve() -> Iterator[Serve]:
             for data in answers:
                 connection, _ = listener.accept()
                 with connection:
-                    connection.recv(1 << 20)
+                    connection.recv(1)
                     connection.sendall(data)
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(1 << 16):
+                        pass  # a peer that closes before it has read all would reset the connection
 
         threads.append(threading.Thread(target=run))
         threads[-1].start()
@@ -141,7 +144,7 @@ def test_follows_no_redirect(serve: Serve) -> None:
 
 
 def test_cut_stream(serve: Serve) -> None:
-    opened = answer({"id": "sb-1"}, "201 Created", more="Connection: close\r\n")
+    opened = answer({"id": "sb-1"}, "201 Created")
     stream = answer(b'event: stdout\ndata: "x"\n\n', kind="text/event-stream")
     with llmsandbox.Client(serve(opened, stream)) as client:
         events = llmsandbox.Sandbox(client=client).stream("")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from conftest import Server
 
 import llmsandbox
-from llmsandbox import Client, Sandbox
+from llmsandbox import Client, Sandbox, _local
 
 
 def test_run(sandbox: Sandbox) -> None:
@@ -251,6 +254,45 @@ def test_key_is_shown_nowhere(server: Server, client: Client) -> None:
 def test_malformed_urls(url: str) -> None:
     with pytest.raises(llmsandbox.InvalidError):
         llmsandbox.Client(url)
+
+
+def test_unix_socket(tmp_path: Path, program: Callable[..., CompletedProcess[str]]) -> None:
+    """A URL can be that of a Unix socket."""
+    client = llmsandbox.Client(server_args=["--warm", "0"])
+    llmsandbox.run("1", client=client)
+    (server,) = (s for args, s in _local._servers.items() if args == ("--warm", "0"))
+    done = program("import llmsandbox\nprint(llmsandbox.run('print(1)').stdout)", LLMSANDBOX_URL=f"unix:{server.socket}")
+    assert (done.stdout, done.stderr) == ("1\n\n", "")
+
+
+def test_tls(tmp_path: Path, new_server: type[Server], program: Callable[..., CompletedProcess[str]]) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subject = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run([*make, *subject], check=True, stderr=subprocess.DEVNULL)
+    server = new_server("--warm", "0", "--tls-cert", str(cert), "--tls-key", str(key))
+    assert server.url.startswith("https://")
+    with server.client() as client, pytest.raises(llmsandbox.ConnectError, match="(?i)certificate"):
+        llmsandbox.run("1", client=client)
+    code = """
+import asyncio, llmsandbox
+with llmsandbox.Client() as client, llmsandbox.Sandbox(client=client) as sandbox:
+    sandbox.files.write("large", b"x" * 3_000_000)
+    print(len(sandbox.files.read("large")), *(event.kind for event in sandbox.stream("pass")))
+
+async def main():
+    async with llmsandbox.AsyncSandbox() as sandbox:
+        await sandbox.files.write("large", b"x" * 3_000_000)
+        print(len(await sandbox.files.read("large")), *[event.kind async for event in sandbox.stream("pass")])
+        try:
+            await asyncio.wait_for(sandbox.run("import time; time.sleep(1000)"), 1)
+        except asyncio.TimeoutError:
+            print("cancelled")
+
+asyncio.run(main())
+"""
+    done = program(code, LLMSANDBOX_URL=server.url, LLMSANDBOX_API_KEY=server.key, SSL_CERT_FILE=str(cert))
+    assert (done.stdout, done.stderr) == ("3000000 done\n3000000 done\ncancelled\n", "")
 
 
 def test_server_that_is_not_there() -> None:
