@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
 .PHONY: build commands deploy-tools test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines container cluster pods kubernetes chart vm clients console harness \
-	docs fuzz lint types bench generate web cross images agent-image cli-image cluster-up cluster-down
+	docs fuzz lint types bench generate web cross wheels images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
 	$(GO) build -o bin/ ./cmd/llmsandbox ./cmd/llmsandbox-kubernetes
@@ -134,6 +134,9 @@ types: ## everything for every platform, without compiling it
 
 cross: ## everything compiled for every system and every processor
 	scripts/cross
+
+wheels: ## the Python package with the command in it, for every system, into dist
+	scripts/wheels
 
 images: ## the default images, with ENGINE=docker or podman; BASE= for another base
 	scripts/images
