@@ -80,9 +80,12 @@ def sandbox(client: llmsandbox.Client) -> Iterator[llmsandbox.Sandbox]:
 def program(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """A function that runs a program with Python's development mode, where every warning is an error."""
 
+    # In development mode, asyncio logs what takes longer than 100 ms.
+    quiet = "import logging; logging.getLogger('asyncio').setLevel(logging.ERROR)"
+
     def run(code: str, **env: str) -> subprocess.CompletedProcess[str]:
         path = tmp_path / "program.py"
-        path.write_text(code)
+        path.write_text(f"{quiet}\n{code}")
         command = [sys.executable, "-X", "dev", "-W", "error", str(path)]
         return subprocess.run(command, env=os.environ | env, text=True, capture_output=True, timeout=120)
 

@@ -102,7 +102,15 @@ def test_lost_run(serve: Serve) -> None:
         ("401 Unauthorized", "unauthorized", llmsandbox.AuthenticationError),
         ("403 Forbidden", "not_allowed", llmsandbox.NotAllowedError),
         ("404 Not Found", "not_found", llmsandbox.NotFoundError),
+        ("403 Forbidden", "scope", llmsandbox.NotAllowedError),
+        ("403 Forbidden", "permission", PermissionError),
         ("404 Not Found", "file_not_found", FileNotFoundError),
+        ("404 Not Found", "", llmsandbox.APIError),
+        ("409 Conflict", "exists", FileExistsError),
+        ("413 Request Entity Too Large", "too_large", llmsandbox.TooLargeError),
+        ("429 Too Many Requests", "rate", llmsandbox.BusyError),
+        ("429 Too Many Requests", "quota", llmsandbox.QuotaError),
+        ("502 Bad Gateway", "", llmsandbox.LostError),
         ("422 Unprocessable Entity", "unknown_language", ValueError),
         ("422 Unprocessable Entity", "install", llmsandbox.InstallError),
         ("500 Internal Server Error", "internal", llmsandbox.APIError),
@@ -120,6 +128,7 @@ def test_problems(serve: Serve, status: str, code: str, kind: type[Exception]) -
     url = serve(answer(body, status, "application/problem+json"))
     with llmsandbox.Client(url) as client, pytest.raises(kind) as caught:
         llmsandbox.run("", client=client)
+    assert type(caught.value) is kind or not issubclass(kind, llmsandbox.Error)
     assert isinstance(caught.value, llmsandbox.Error)
     assert str(caught.value) == "what [31m failed and why: body.x: no"
     if isinstance(caught.value, llmsandbox.APIError):

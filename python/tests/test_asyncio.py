@@ -85,6 +85,20 @@ def test_opened_once_by_tasks(server: Server) -> None:
     asyncio.run(main(), debug=True)
 
 
+def test_connections_are_used_again(server: Server) -> None:
+    async def main() -> None:
+        async with server.async_client() as client, AsyncSandbox(client=client) as sandbox:
+            for _ in range(3):
+                await sandbox.files.list()
+            (connection,) = client._transport._idle
+            assert connection.reused
+        assert client._transport._idle == []
+        await sandbox._client.list()  # outside of async with, none is kept
+        assert client._transport._idle == []
+
+    asyncio.run(main(), debug=True)
+
+
 def test_cancelled_run_ends(server: Server) -> None:
     """The server ends a run whose task is cancelled: what it held is free again."""
 
@@ -191,8 +205,7 @@ def test_programs_end_clean(program: Program) -> None:
     """Event loops that end early, one after the other, leave no warning and nothing that runs."""
     done = program(
         """
-import asyncio, llmsandbox, logging
-logging.getLogger("asyncio").setLevel(logging.ERROR)  # it tells of all that is slow
+import asyncio, llmsandbox
 
 async def left():
     sandbox = llmsandbox.AsyncSandbox()

@@ -34,7 +34,7 @@ class ClosedError(Error):
 
 
 class APIError(Error):
-    """The server refused the request.
+    """The server refused the request, or failed.
 
     `status` is the HTTP status, and `code` tells programs what went wrong. The code is empty if something between this
     program and the server answered.
@@ -105,28 +105,29 @@ class SandboxPermissionError(APIError, PermissionError):
     """The sandbox's user may not do this to the file."""
 
 
+# A code that is not here has the exception of its status.
 _BY_CODE: dict[str, type[APIError]] = {
-    "unauthorized": AuthenticationError,
-    "not_allowed": NotAllowedError,
-    "forbidden": NotAllowedError,
-    "not_found": NotFoundError,
-    "kernel_closed": NotFoundError,
-    "volume_not_found": NotFoundError,
     "refused": RefusedError,
     "install": InstallError,
     "paused": PausedError,
     "quota": QuotaError,
-    "busy": BusyError,
     "stopping": BusyError,
     "not_ready": BusyError,
     "service_unavailable": BusyError,
-    "too_large": TooLargeError,
-    "request_entity_too_large": TooLargeError,
     "unsupported": UnsupportedError,
     "not_enforced": UnsupportedError,
     "file_not_found": SandboxFileNotFoundError,
     "exists": SandboxFileExistsError,
     "permission": SandboxPermissionError,
+}
+_BY_STATUS: dict[int, type[APIError]] = {
+    400: InvalidError,
+    401: AuthenticationError,
+    403: NotAllowedError,
+    404: NotFoundError,
+    413: TooLargeError,
+    422: InvalidError,
+    429: BusyError,
 }
 
 
@@ -135,9 +136,9 @@ def api_error(status: int, code: str, detail: str) -> APIError | LostError:
     text = printable(detail) or f"the server answers with status {status}"
     if code == "lost" or (code == "" and status in (502, 504)):
         return LostError(text)
-    kind = _BY_CODE.get(code)
-    if kind is None:
-        kind = InvalidError if status in (400, 422) else APIError
+    kind = APIError
+    if code:  # without one, something between has answered
+        kind = _BY_CODE.get(code) or _BY_STATUS.get(status, APIError)
     return kind(text, status, code)
 
 

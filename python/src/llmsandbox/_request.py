@@ -11,7 +11,7 @@ from typing import BinaryIO
 from urllib.parse import quote, urlencode
 
 from llmsandbox._endpoint import Endpoint
-from llmsandbox._errors import APIError, ConnectError, InvalidError, LostError, TooLargeError, api_error
+from llmsandbox._errors import APIError, ConnectError, Error, InvalidError, LostError, TooLargeError, api_error
 from llmsandbox._json import MalformedError, Object, decode_object
 
 JSON = "application/json"
@@ -76,6 +76,13 @@ class Request:
 def given(**members: object) -> dict[str, object]:
     """Return the members of a body that were given."""
     return {name: value for name, value in members.items() if value is not None and value != {} and value != []}
+
+
+def texts(name: str, values: Sequence[str]) -> list[str]:
+    """Return a list of texts. A text alone would be a list of its characters."""
+    if isinstance(values, str):
+        raise InvalidError(f"{name}={values!r}: use a list, such as [{values!r}]")
+    return list(values)
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> APIError | LostError:
@@ -164,11 +171,11 @@ def program(
         code=code,
         language=language,
         timeout_seconds=timeout,
-        args=list(args),
+        args=texts("args", args),
         stdin=stdin,
         env=env,
         files=program_files(files),
-        libraries=list(libraries),
+        libraries=texts("libraries", libraries),
         dir=cwd,
     )
 
@@ -207,3 +214,14 @@ def lost(endpoint: Endpoint, cause: Exception) -> LostError:
 def file_size(file: BinaryIO) -> int:
     """Return the size of an open file."""
     return os.fstat(file.fileno()).st_size
+
+
+def read_piece(file: BinaryIO, most: int) -> bytes:
+    """Return the next piece of a file that is sent."""
+    try:
+        piece = file.read(most)
+    except OSError as e:
+        raise Error(f"the file that is sent cannot be read: {e}") from e
+    if not piece:
+        raise Error("the file that is sent has become shorter meanwhile")
+    return piece

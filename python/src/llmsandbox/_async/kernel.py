@@ -11,7 +11,7 @@ from llmsandbox._async.session import AsyncSession
 from llmsandbox._describe import Completion, Variable
 from llmsandbox._errors import ClosedError, Error, NotFoundError
 from llmsandbox._json import Object
-from llmsandbox._request import EVENTS, Request, given
+from llmsandbox._request import EVENTS, Request, given, texts
 from llmsandbox._results import Cell, Event, parse_cell
 from llmsandbox._runs import known
 
@@ -119,7 +119,7 @@ class AsyncKernel:
 
 
 def _cell(code: str, timeout: float | None, stdin: Sequence[str]) -> dict[str, object]:
-    return given(code=code, timeout_seconds=timeout, stdin=list(stdin))
+    return given(code=code, timeout_seconds=timeout, stdin=texts("stdin", stdin))
 
 
 def _place(code: str, cursor: int | None) -> dict[str, object]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import asyncio.trsock
 import contextlib
+import functools
 import os
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -18,14 +20,19 @@ T = TypeVar("T")
 
 CONNECT_TIME = 10.0
 PIECE = 256 << 10
+# A server closes a connection that is idle for 2 minutes.
+MAX_IDLE_TIME = 60.0
+MAX_IDLE = 16
 
 
 class AsyncConnection:
     """A connection to a server."""
 
-    reused = False
-
     def __init__(self, endpoint: Endpoint, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.endpoint = endpoint
+        self.reused = False
+        self.since = 0.0  # it is idle
+        self.loop = asyncio.get_running_loop()
         self._reader = reader
         self._writer = writer
         self._socket: asyncio.trsock.TransportSocket = writer.get_extra_info("socket")
@@ -46,6 +53,10 @@ class AsyncConnection:
         except (TimeoutError, asyncio.TimeoutError):
             return None
 
+    def is_usable(self) -> bool:
+        """Whether an idle connection can have another request."""
+        return time.monotonic() - self.since <= MAX_IDLE_TIME and not self._reader.at_eof() and self.loop is asyncio.get_running_loop()
+
     def end(self) -> None:
         """Have the server see the end of the connection, also if a forked process has it, too."""
         if self._process == os.getpid():
@@ -54,25 +65,42 @@ class AsyncConnection:
 
     def close(self) -> None:
         self.end()
-        self._writer.transport.abort()
+        with contextlib.suppress(RuntimeError):  # its event loop is closed
+            self._writer.transport.abort()
         _local.connections.discard(self)
 
 
 class AsyncTransport:
-    """Makes connections.
+    """Makes connections. Idle ones are kept while a client is in `async with`: they must be closed before their event loop is."""
 
-    None is kept for another request: a connection belongs to its event loop, and nothing tells when that ends.
-    """
+    def __init__(self) -> None:
+        self._idle: list[AsyncConnection] = []
+        self._keeps = False
 
     async def connect(self, endpoint: Endpoint, fresh: bool) -> AsyncConnection:
-        """Return a connection. Fails with OSError."""
+        """Return a connection, which is a new one if it must be fresh. Fails with OSError."""
+        while not fresh and self._idle:
+            connection = self._idle.pop()
+            if connection.endpoint == endpoint and connection.is_usable():
+                connection.reused = True
+                return connection
+            connection.close()
         try:
             return AsyncConnection(endpoint, *await asyncio.wait_for(_open(endpoint), CONNECT_TIME))
         except (TimeoutError, asyncio.TimeoutError):
             raise OSError(f"it did not answer within {CONNECT_TIME:.0f} seconds") from None
 
+    def keep_idle(self) -> None:
+        """Keep idle connections until `close`."""
+        self._keeps = True
+
     def release(self, connection: AsyncConnection) -> None:
-        connection.close()
+        """Keep a connection for another request, or close it."""
+        if not self._keeps or len(self._idle) >= MAX_IDLE:
+            connection.close()
+            return
+        connection.since = time.monotonic()
+        self._idle.append(connection)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -82,14 +110,22 @@ class AsyncTransport:
         return await asyncio.to_thread(function)
 
     async def close(self) -> None:
-        """Do nothing: no connection is kept."""
+        """Close what is idle."""
+        self._keeps = False
+        while self._idle:
+            self._idle.pop().close()
 
 
 async def _open(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if endpoint.socket:
         return await asyncio.open_unix_connection(endpoint.socket, limit=PIECE)
-    context = ssl.create_default_context() if endpoint.tls else None
+    context = _tls() if endpoint.tls else None
     reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port, limit=PIECE, ssl=context)
     sock: socket.socket = writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return reader, writer
+
+
+@functools.lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()

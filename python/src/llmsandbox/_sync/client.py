@@ -15,7 +15,7 @@ from llmsandbox._sync.transport import Transport
 from llmsandbox._describe import SandboxInfo, parse_sandbox
 from llmsandbox._errors import InvalidError
 from llmsandbox._json import MalformedError
-from llmsandbox._request import Request, given, network_body, program, size
+from llmsandbox._request import Request, given, network_body, program, size, texts
 from llmsandbox._results import Result, parse_result
 from llmsandbox._runs import known
 
@@ -29,7 +29,8 @@ class Client:
     """Uses one server with one API key.
 
     Without a URL, that is the private server of this process, which the first call starts, and which ends with the process.
-    LLMSANDBOX_URL and LLMSANDBOX_API_KEY set the default of `url` and `api_key`.
+    LLMSANDBOX_URL and LLMSANDBOX_API_KEY set the default of `url` and `api_key`. `with` closes idle connections at its end;
+    sandboxes are not closed by it.
 
     `isolation="process"` has a private server use the weaker isolation that any container allows, where the `not_enforced` of
     results names the limits that are not enforced. LLMSANDBOX_ISOLATION sets the default. `server_args` are further flags of
@@ -50,7 +51,7 @@ class Client:
             raise InvalidError("isolation and server_args are for a private server: leave them out where a URL is set")
         if url is None and api_key is not None:
             raise InvalidError("api_key needs the URL of a server: set url or LLMSANDBOX_URL")
-        self._args = _local.arguments(isolation, server_args)
+        self._args = _local.arguments(isolation, texts("server_args", server_args))
         self._transport = Transport()
         self._endpoint = None
         if url is not None:
@@ -60,6 +61,7 @@ class Client:
         return f"{type(self).__name__}({'private server' if self._endpoint is None else str(self._endpoint)!r})"
 
     def __enter__(self) -> Self:
+        self._transport.keep_idle()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -12,7 +12,7 @@ from llmsandbox._sync.session import Session
 from llmsandbox._describe import Completion, Variable
 from llmsandbox._errors import ClosedError, Error, NotFoundError
 from llmsandbox._json import Object
-from llmsandbox._request import EVENTS, Request, given
+from llmsandbox._request import EVENTS, Request, given, texts
 from llmsandbox._results import Cell, Event, parse_cell
 from llmsandbox._runs import known
 
@@ -120,7 +120,7 @@ class Kernel:
 
 
 def _cell(code: str, timeout: float | None, stdin: Sequence[str]) -> dict[str, object]:
-    return given(code=code, timeout_seconds=timeout, stdin=list(stdin))
+    return given(code=code, timeout_seconds=timeout, stdin=texts("stdin", stdin))
 
 
 def _place(code: str, cursor: int | None) -> dict[str, object]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import builtins
 import os
-import tempfile
+import secrets
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +18,7 @@ from llmsandbox._sync.kernel import Kernel
 from llmsandbox._sync.session import Session
 from llmsandbox._describe import FileInfo, SandboxInfo, Secret, parse_file, parse_sandbox
 from llmsandbox._errors import ClosedError, ConnectError, Error, NotFoundError
-from llmsandbox._request import CONTENT, EVENTS, Request, checked_id, given, network_body, program, received_id, size
+from llmsandbox._request import CONTENT, EVENTS, Request, checked_id, given, network_body, program, received_id, size, texts
 from llmsandbox._results import Event, Result, parse_result
 from llmsandbox._runs import known
 
@@ -85,9 +85,9 @@ class Sandbox:
         self._body = given(
             language=language,
             network=network_body(network),
-            libraries=list(libraries),
+            libraries=texts("libraries", libraries),
             env=env,
-            secrets=[{"name": s.name, "value": s.value, "hosts": list(s.hosts), "body": s.body} for s in secrets],
+            secrets=[{"name": s.name, "value": s.value, "hosts": texts("hosts", s.hosts), "body": s.body} for s in secrets],
             limits=given(
                 memory_bytes=size(memory),
                 cpus=cpus,
@@ -102,7 +102,7 @@ class Sandbox:
             template=template,
             environment=environment,
             image=image,
-            imports=list(imports),
+            imports=texts("imports", imports),
             workdir=workdir,
             user=user,
             sudo=sudo,
@@ -273,7 +273,7 @@ class Sandbox:
         plain: the language's own shell where there is a richer one, that is, Python without IPython. It opens sooner.
         """
         session = self._opened()
-        body = given(language=language, env=env, dir=cwd, libraries=list(libraries), plain=plain)
+        body = given(language=language, env=env, dir=cwd, libraries=texts("libraries", libraries), plain=plain)
         made = session.json(Request("POST", "/kernels", body=body, success=201))
         return Kernel(self, received_id(made), made.text("language"))
 
@@ -339,14 +339,14 @@ class Files:
         """Copy a file of the sandbox to this machine. The target appears once all of it has come."""
         session = self._sandbox._opened()
         to = Path(target)
-        with tempfile.NamedTemporaryFile(dir=to.parent, prefix=f".{to.name}.", delete=False) as file:
-            try:
+        partial = to.with_name(f".{to.name}.{secrets.token_hex(4)}")
+        try:
+            with partial.open("xb") as file:
                 session.copy(Request("GET", "/files", [("path", path)], accept=CONTENT), file.write)
-                file.close()
-                os.replace(file.name, to)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+            partial.replace(to)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
 
     def list(self, path: str = ".") -> builtins.list[FileInfo]:
         """List a directory, sorted by name."""

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from llmsandbox._sync.transport import PIECE, Connection, Transport
 from llmsandbox._endpoint import Endpoint
-from llmsandbox._errors import APIError, Error, LostError
+from llmsandbox._errors import APIError, LostError
 from llmsandbox._events import EventDecoder
 from llmsandbox._http import Decoder, ProtocolError, encode_head
 from llmsandbox._json import MalformedError, Object, decode_object
@@ -24,6 +24,7 @@ from llmsandbox._request import (
     file_size,
     is_content,
     lost,
+    read_piece,
     refusal,
     retry_after,
     unreachable,
@@ -183,12 +184,12 @@ class Session:
                 raise unreachable(self.endpoint, e) from e
             decoder = Decoder()
             try:
+                received = b""
                 if length <= SMALL_BODY and file is None:
                     connection.send(head + body)
                 else:
                     connection.send(head)
-                    self._send_body(connection, decoder, body, file, length)
-                received = b""
+                    received = self._send_body(connection, decoder, body, file, length)
                 while not decoder.status:
                     received += decoder.feed(connection.receive() or b"")
                 return Answer(self._transport, connection, decoder, received)
@@ -202,23 +203,24 @@ class Session:
                 connection.close()
                 raise
 
-    def _send_body(self, connection: Connection, decoder: Decoder, body: bytes, file: BinaryIO | None, length: int) -> None:
+    def _send_body(self, connection: Connection, decoder: Decoder, body: bytes, file: BinaryIO | None, length: int) -> bytes:
+        """Send a body, unless the server refuses it before, and return what has come of the answer's body."""
+        received = b""
         while length > SMALL_BODY and not decoder.proceed and not decoder.status:
-            received = connection.receive(PROCEED_TIME)
-            if received is None:
-                break  # something between does not know of it
-            decoder.feed(received)
+            data = connection.receive(PROCEED_TIME)
+            if data is None:
+                break  # something between does not know of 100 Continue
+            received += decoder.feed(data)
         if decoder.status:
-            decoder.keep_alive = False  # it is a refusal, and the server still expects the body
-            return
+            decoder.keep_alive = False  # the server still expects the body
+            return received
         try:
             if file is None:
                 connection.send(body)
             while file is not None and length > 0:
-                piece = file.read(min(PIECE, length))
-                if not piece:
-                    raise Error("the file that is sent has become shorter meanwhile")
+                piece = read_piece(file, min(PIECE, length))
                 connection.send(piece)
                 length -= len(piece)
         except ConnectionError:
             pass  # the server takes no more: its answer says why
+        return received

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import socket
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from llmsandbox import _local
 from llmsandbox._endpoint import Endpoint
+
+if TYPE_CHECKING:
+    import ssl
 
 T = TypeVar("T")
 
@@ -106,6 +110,9 @@ class Transport:
             except IndexError:
                 break
 
+    def keep_idle(self) -> None:
+        """Do nothing: they are always kept."""
+
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
@@ -136,11 +143,16 @@ def _open(endpoint: Endpoint) -> socket.socket:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if endpoint.tls:
-            import ssl
-
-            sock = ssl.create_default_context().wrap_socket(sock, server_hostname=endpoint.host)
+            sock = _tls().wrap_socket(sock, server_hostname=endpoint.host)
         sock.settimeout(None)
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+@functools.lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    import ssl
+
+    return ssl.create_default_context()
