@@ -53,14 +53,12 @@ func (e *containerEngine) pools(ctx context.Context, all *env, rounds int) error
 // poolRounds measures what a warm sandbox of a pool takes whose interpreter has imported modules, and
 // what it spares.
 func poolRounds(ctx context.Context, rounds int, c pool.Config, code string, bare contender) (err error) {
-	idle := make(chan struct{}, 1)
-	c.Max, c.Min, c.RefillInterval, c.Prepare = 4, 2, time.Millisecond, true
-	c.Hooks = []pool.Hooks{{Changed: func(_ pool.Key, _, to pool.State) {
-		if to == pool.Idle {
-			select {
-			case idle <- struct{}{}:
-			default:
-			}
+	changed := make(chan struct{}, 1)
+	c.Max, c.Min, c.Prepare = 4, 2, true
+	c.Hooks = []pool.Hooks{{Changed: func(pool.Key, pool.State, pool.State) {
+		select {
+		case changed <- struct{}{}:
+		default:
 		}
 	}}}
 	p, err := pool.New(&c)
@@ -68,14 +66,21 @@ func poolRounds(ctx context.Context, rounds int, c pool.Config, code string, bar
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close(context.WithoutCancel(ctx))) }()
+	// No contender pays for filling the pool again.
+	full := func() error {
+		for s := p.Stats(); s.Idle < c.Min || s.Total > s.Idle; s = p.Stats() {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	}
 	warm := func(do func(context.Context, *pool.Lease) error, whole bool) func(context.Context) (time.Duration, error) {
 		return func(ctx context.Context) (time.Duration, error) {
-			for p.Stats().Idle == 0 {
-				select {
-				case <-idle:
-				case <-ctx.Done():
-					return 0, ctx.Err()
-				}
+			if err := full(); err != nil {
+				return 0, err
 			}
 			start := time.Now()
 			l, err := p.Acquire(ctx, nil)
@@ -88,7 +93,7 @@ func poolRounds(ctx context.Context, rounds int, c pool.Config, code string, bar
 			if whole {
 				took = time.Since(start)
 			}
-			return took, err
+			return took, errors.Join(err, full())
 		}
 	}
 	hello := func(ctx context.Context, l *pool.Lease) error { return ok(l.Sandbox().Run(ctx, code, nil)) }
