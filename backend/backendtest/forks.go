@@ -132,6 +132,15 @@ print(os.path.exists("/proc/self/fd/0"), open("/proc/self/maps").read(1) != "")`
 		t.Errorf("a program after it has the peak %d, want less than %d", after.PeakMemory, res.PeakMemory)
 	}
 
+	// Its end is shorter if nothing of the rest would be seen but by an audit hook, and if its Python has nothing called later.
+	first := run(t, sb, "import atexit; print(atexit._ncallbacks())", nil).Stdout == "1\n"
+	for code, whole := range map[string]bool{"": !first, "kept = open(1, 'wb', closefd=False)": true, "raise SystemExit": true} {
+		const hook = "import os, sys; sys.addaudithook(lambda event, args, write=os.write: event.startswith('cpython.') and write(1, b'cleared'))\n"
+		if res := run(t, sb, hook+code, nil); strings.Contains(res.Stdout, "cleared") != whole {
+			t.Errorf("the end after %q: %s, want all of it: %t", code, describe(res), whole)
+		}
+	}
+
 	// Only one at a time is forked, and none waits for it.
 	var all sync.WaitGroup
 	results := make([]*llmsandbox.Result, 4)
@@ -413,6 +422,12 @@ def forget():
 ---
 (lambda names, leave: (names.clear(), leave(3)))(globals(), exit)
 ---
+del __file__, __cached__; exit(3)
+---
+import sys; sys.modules["__main__"] = sys; sys.exit(4)
+---
+import sys; sys.modules.clear(); raise SystemExit(5)
+---
 import os; print("lost"); os.close(1)
 ---
 import sys
@@ -453,6 +468,45 @@ import os, threading
 class A:
     def __del__(self, say=os.write): say(1, b"of a thread\n")
 local = threading.local(); local.a = A()
+---
+import json
+class A:
+    def __del__(self): print("deleted with a module")
+json.kept = A()
+---
+class A:
+    __slots__ = ()
+    def __del__(self): print("deleted without a dictionary")
+a = A()
+---
+import weakref
+class A: pass
+def f(reference): print("called", reference() is None)
+a = A(); r = weakref.ref(a, f); p = weakref.proxy(a, lambda proxy: print("called for a proxy"))
+---
+import weakref
+class A:
+    def f(self, reference): print("called with a method")
+a = A(); b = A(); r = weakref.ref(a, b.f)
+---
+import sys
+def hook(*args):
+    for name in "last_type", "last_value", "last_traceback": delattr(sys, name)
+sys.excepthook = hook
+1 / 0
+---
+import io, sys
+sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False)); print("flushed by its end")
+---
+import sqlite3
+c = sqlite3.connect("left.db"); print(c.execute("pragma journal_mode=wal").fetchall()); c.execute("create table t (x)"); c.execute("insert into t values (1)"); c.commit()
+---
+import os; print(sorted(n for n in os.listdir() if n.startswith("left"))); [os.remove(n) for n in os.listdir() if n.startswith("left")]
+---
+async def f(): pass
+c = f()
+---
+import gc, sys; gc.unfreeze(); print(len(sys.modules) > 5, gc.get_freeze_count())
 ---
 import ctypes; ctypes.CDLL(None).printf(b"flushed by C\n")
 ---

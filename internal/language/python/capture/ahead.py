@@ -8,17 +8,33 @@ def literal(text):
     return eval(text.decode(), {"__builtins__": {}})
 
 
-def load(modules):
+def load(modules, enters):
     """Imports modules, and returns the names that no file beside the program may have: its
     imports would find the file first."""
-    atexit, gc = unseen("atexit"), unseen("gc")
+    for name in ["select", "_socket", "_thread", "_weakref"] + ["array", "resource"] * enters:
+        unseen(name)  # so that none of their classes looks like the program's
+    atexit, gc, ctypes = unseen("atexit"), unseen("gc"), unseen("_ctypes")
     before = set(sys.modules)
     held = {}
+    first = not atexit._ncallbacks()  # then what is registered here is called last
 
-    # Python clears all modules when it ends, which copies most of the memory that a fork shares. These are
-    # left out: what is called last at the end was registered first.
+    def call(name, number):
+        ctypes.call_function(ctypes.dlsym(ctypes.dlopen(None, 0), name), (number,))
+
+    streams = sys.stdout, sys.stderr
+
+    # When it ends, Python clears all modules and all strings, which copies most of the memory that a fork shares. Unless
+    # that is seen, the process is ended instead, or these modules are left out if more may be called or the exit code is not known.
     @atexit.register
     def leave():
+        try:
+            if not plain or not ends_unseen(gc, newest):
+                return
+            if first and main and atexit._ncallbacks() == callbacks and has_ended_well() and flushes(streams):
+                call("fflush", 0)
+                os._exit(0)
+        except Exception:
+            return  # the program has changed what this looks at
         for name, module in held.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
@@ -33,13 +49,106 @@ def load(modules):
         refuse("%s: %s: %s" % (module, type(problem).__name__, problem))
     others = {id(module) for module in (sys, sys.modules["builtins"], sys.modules["__main__"])}
     held.update((name, module) for name, module in sys.modules.items() if id(module) not in others)
-    unreachable = [held]
-    unreachable.append(unreachable)  # and never collected, so that nothing of it is cleared later either
+    plain = all(is_plain_module(*item) for item in held.items())
+    newest, callbacks = next(reversed(sys.modules)), atexit._ncallbacks()
+    # Whoever looks at all modules once they are shared copies the memory of each.
+    mains.extend(name for name, module in sys.modules.items() if module is sys.modules["__main__"])
+    loaded = {name.partition(".")[0] for name in set(held) - before}
+    # This is never collected, so that nothing of it is cleared later either.
+    unreachable = [held, loaded, globals()]
+    unreachable.append(unreachable)
     # The program's collections, and the one at its end, would go through all of it: with pandas and
     # matplotlib that is most of the time that a short program takes.
     gc.collect()
     gc.freeze()
-    return {name.partition(".")[0] for name in set(held) - before}
+    try:
+        call("malloc_trim", 0)  # else glibc goes through small pieces of memory in each program
+    except OSError:
+        pass  # another C library
+    return loaded
+
+
+# Modules whose objects do nothing that is seen when they go, unless they have a finalizer. Databases write what they have not written.
+PLAIN = frozenset(getattr(sys, "stdlib_module_names", ())) - {"_dbm", "_gdbm", "_sqlite3"} | set("PIL contourpy kiwisolver matplotlib numpy pandas".split())
+
+
+def is_plain(name):
+    return name.partition(".")[0] in PLAIN
+
+
+def is_plain_module(name, module):
+    """Tells whether objects of a module do nothing that is seen when they go, unless they have a finalizer: what is
+    written in Python cannot do anything else."""
+    file = type(module) is type(sys) and module.__dict__.get("__file__")
+    return not isinstance(file, str) or not file.endswith(".so") or is_plain(name)
+
+
+def has_ended_well():
+    """Tells, when all else that is called at the end has been, whether the program has come to the end of its file. Python
+    removes two names then and after an exception, but not when SystemExit has ended it."""
+    module = sys.modules["__main__"]
+    if main() is not module:
+        return False
+    names = module.__dict__
+    kept = all(name in names for name in ("__name__", "__loader__", "__spec__", "__builtins__"))
+    return kept and "__file__" not in names and "__cached__" not in names and not hasattr(sys, "last_type") and sys.excepthook is sys.__excepthook__
+
+
+def ends_unseen(gc, newest):
+    """Tells whether nothing of the rest of the end is seen: there is no thread, and no object that does something when it goes."""
+    if unseen("_thread")._count() or gc.get_debug() or gc.callbacks or gc.garbage:
+        return False
+    for name, module in reversed(sys.modules.items()):
+        if name == newest:
+            break  # this and those before were there already
+        if not is_plain_module(name, module):
+            return False
+    objects = gc.get_objects()  # without those that are frozen
+    return len(objects) <= 200000 and all(map(goes_unseen(objects), objects))
+
+
+def flushes(streams):
+    """Writes what is buffered. If that fails, Python fails, too, and says so."""
+    now = sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
+    if not all(stream is before for stream, before in zip(now, streams * 2)):
+        return False
+    for stream in streams:
+        stream.flush()
+    return True
+
+
+def goes_unseen(objects):
+    """Returns what tells whether one of these objects does nothing that is seen when it goes."""
+    weakref = unseen("_weakref")
+    kinds = set(map(type, objects))
+    finalized = {kind for kind in kinds if has_finalizer(kind)}
+    classes = {kind for kind in kinds if issubclass(kind, type)}
+    references = {kind for kind in kinds if issubclass(kind, weakref.ref)}
+    finalized.update((weakref.ProxyType, weakref.CallableProxyType))  # they do not tell what they call
+    binary = getattr(sys.__stdin__, "buffer", None)
+    function = type(has_finalizer)
+    ours = {id(stream) for stream in (sys.__stdin__, binary, getattr(binary, "raw", None))}
+
+    def tell(one):
+        kind = type(one)
+        if kind in finalized:
+            return id(one) in ours
+        if kind in classes:
+            return not has_finalizer(one)
+        if kind in references and one.__callback__ is not None:
+            called = getattr(one.__callback__, "__func__", one.__callback__)
+            if type(called) is function:
+                name = called.__globals__.get("__name__")
+                return isinstance(name, str) and is_plain(name)
+            return type(called) is type(len) and called.__name__ == "_destroy"  # that of abstract classes
+        return True
+
+    return tell
+
+
+def has_finalizer(kind):
+    """Tells whether a class has one, or can call what is not Python."""
+    return any("__del__" in base.__dict__ or base.__module__ == "_ctypes" for base in kind.__mro__)
 
 
 def refuse(reason):
@@ -65,12 +174,13 @@ def looked_at():
 
 
 def unseen(name):
-    """Imports a module that the program does not find loaded."""
-    known = name in sys.modules
-    module = __import__(name)
-    if not known:
+    """Imports a module that the program does not find loaded. It is kept, as removing it takes the program's time."""
+    if name in sys.modules:
+        return sys.modules[name]
+    if name not in kept:
+        kept[name] = __import__(name)
         del sys.modules[name]
-    return module
+    return kept[name]
 
 
 def dumpable():
@@ -89,8 +199,7 @@ def dumpable():
 
 def fork():
     """Forks what it is asked for on descriptor 3, and returns in that. The next one is there before it
-    is asked for: it takes the request itself. Of a small interpreter, the second is not, because most
-    sandboxes have one program."""
+    is asked for: it takes the request itself."""
     _socket = unseen("_socket")
     requests = _socket.socket(1, 5, 0, 3)  # AF_UNIX, SOCK_SEQPACKET
     ready = b'{"event":"ready"}\n'
@@ -103,6 +212,9 @@ def fork():
             program = try_fork()
             if program == 0:
                 unshare(memory)
+                random = sys.modules.get("numpy.random")
+                if random is not None:
+                    random.seed()  # Python's own does so by itself
                 descriptors = receive(requests)
                 os.write(begun, b"x")
                 requests.detach()
@@ -135,9 +247,25 @@ def fork():
         elif status:
             os._exit(1)  # the program was killed before it was one
         requests.send(pid)
-        if memory:
-            memory = []
-            requests.recv(1, 2)  # MSG_PEEK
+        settle(requests, int(pid))
+
+
+def settle(requests, program):
+    """Waits until a program has ended, which would pay for the next one's fork, or until the next one is asked for. Most
+    sandboxes have one program and are closed at its end, so they get some time for that."""
+    select = unseen("select")
+    waiting = select.poll()
+    waiting.register(requests, select.POLLIN)
+    try:
+        ended = os.pidfd_open(program)
+    except (AttributeError, OSError):
+        return  # it has ended, or Python or the kernel is too old
+    waiting.register(ended, select.POLLIN)
+    asked = any(descriptor != ended for descriptor, event in waiting.poll())
+    waiting.unregister(ended)
+    os.close(ended)
+    if not asked:
+        waiting.poll(20)
 
 
 def writable():
@@ -279,7 +407,9 @@ def enter():
     for target, descriptor in enumerate(standard):
         os.dup2(descriptor, target)
     os.closerange(5, os.sysconf("SC_OPEN_MAX"))
-    sys.modules["_frozen_importlib_external"].PathFinder.invalidate_caches()
+    # Here, directories may be found that were not there; the others are those of before unless their times are other ones.
+    for path in [path for path, finder in sys.path_importer_cache.items() if finder is None]:
+        del sys.path_importer_cache[path]
 
 
 def reap(program):
@@ -320,6 +450,8 @@ def shared():
                 return "a module has left a file open that all sandboxes would share: " + os.readlink(entry.path)
 
 
+kept = {}  # by name
+main, mains = None, []  # a reference to the program's main module, and the names of that
 unlike = 0  # the pid of a process in another sandbox that this one was forked from
 
 
@@ -344,13 +476,10 @@ def become(loaded, state, choose_dumpable):
     choose_dumpable(1)
     # What is frozen is never collected, and what a program's names refer to must be.
     frozen = sys.modules["__main__"]
-    main = type(sys)("__main__")
-    main.__dict__.update(frozen.__dict__)
-    for name in [name for name, module in sys.modules.items() if module is frozen]:
-        sys.modules[name] = main
-    random = sys.modules.get("numpy.random")
-    if random is not None:
-        random.seed()  # Python's own does so by itself
+    program = type(sys)("__main__")
+    program.__dict__.update(frozen.__dict__)
+    for name in mains:
+        sys.modules[name] = program
     with open(3, "rb", closefd=False) as requests:
         request = literal(requests.readline())
     beside = os.listdir(os.path.dirname(request["file"])) if loaded else []
@@ -376,8 +505,9 @@ def become(loaded, state, choose_dumpable):
         sys.stdin = io.TextIOWrapper(binary, before.encoding, before.errors, "\n", before.line_buffering)
         sys.stdin.mode = "r"
         sys.__stdin__ = sys.stdin
+    code = request.get("code", "").encode()
     with open(request["file"], "wb") as file:
-        file.write(request.get("code", "").encode())
+        file.write(code)
     os.utime(request["touch"])
     support = request["support"]
     own["SUPPORT"] = support
@@ -385,12 +515,15 @@ def become(loaded, state, choose_dumpable):
     if "llmsandbox_capture.store" in sys.modules:
         sys.modules["llmsandbox_capture"].__path__[:] = [support + "/capture.zip/llmsandbox_capture"]
         sys.modules["llmsandbox_capture.store"].begin(support)
+    if b"__cached__" not in code:  # else it may remove the name itself
+        global main
+        main = unseen("_weakref").ref(program)
     return request.get("keep")
 
 
 def ahead(modules, enters):
     try:
-        loaded = load(modules)
+        loaded = load(modules, enters)
         choose_dumpable = dumpable()
         if enters:
             enter()

@@ -42,7 +42,8 @@ try:
 except OSError:
     pass
 else:
-    exec(code, dict(globals(), own=globals()))
+    # Compiled by itself, as exec frees the tree of a text only when it has been executed: in each program.
+    exec(compile(code, "<string>", "exec"), dict(globals(), own=globals()))
     del code
 # Python asks for one module of this name: the one that is there without us is next.
 del sys.modules["sitecustomize"]
