@@ -14,11 +14,12 @@ import (
 	"testing"
 )
 
-// fakeMake takes the place of make in scripts/check: a part that passes, one whose tests fail, one that fails before
-// there are any, and one that goes on until it is ended, in a process of its own.
+// fakeMake takes the place of make in scripts/check: a part that passes, one of pytest, one whose tests fail, one that fails
+// before there are any, and one that goes on until it is ended, in a process of its own.
 const fakeMake = `#!/bin/bash
 case $2 in
 good) echo 'DONE 3 tests, 1 skipped in 0.1s' ;;
+python) echo '======= 1 failed, 5 passed, 2 skipped in 64.10s (0:01:04) =======' ;;
 bad)
   cat <<'LOG'
 PASS a.TestFine (0.00s)
@@ -49,13 +50,13 @@ func check(t *testing.T, lanes ...string) *exec.Cmd {
 }
 
 func TestCheckSaysWhatFailed(t *testing.T) {
-	out, err := check(t, "good", "bad broken").Output()
+	out, err := check(t, "good python", "bad broken").Output()
 	if err == nil {
 		t.Error("it passed: got no error, want an error")
 	}
 	text := string(out)
 	_, end, _ := strings.Cut(text, "\nFAILED bad: ")
-	for _, want := range []string{"a.TestOne/case\n", "one_test.go:7: not what it was\n", "\nFAILED broken:\n    make: no rule\n", "\n4 passed, 2 failed, 1 skipped in "} {
+	for _, want := range []string{"a.TestOne/case\n", "one_test.go:7: not what it was\n", "\nFAILED broken:\n    make: no rule\n", "\n9 passed, 3 failed, 3 skipped in "} {
 		if !strings.Contains(end, want) {
 			t.Errorf("got %s, want %q at its end", text, want)
 		}
