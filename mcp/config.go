@@ -94,15 +94,10 @@ func (c Config) resolve() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	orDefault(&c.Sandbox.Limits.Timeout, cmp.Or(backend.RunTimeout(o.Backend), 5*time.Minute))
-	orDefault(&c.Warm, 2)
-	orDefault(&c.MaxCalls, 8)
-	orDefault(&c.MaxSessions, 16)
-	orDefault(&c.SessionTTL, time.Hour)
-	orDefault(&c.SessionIdle, 15*time.Minute)
-	orDefault(&c.MaxText, 64<<10)
-	orDefault(&c.MaxImages, 16)
-	orDefault(&c.MaxImageBytes, 8<<20)
+	c.Sandbox.Limits.Timeout = cmp.Or(c.Sandbox.Limits.Timeout, backend.RunTimeout(o.Backend), 5*time.Minute)
+	c.Warm, c.MaxCalls, c.MaxSessions = cmp.Or(c.Warm, 2), cmp.Or(c.MaxCalls, 8), cmp.Or(c.MaxSessions, 16)
+	c.SessionTTL, c.SessionIdle = cmp.Or(c.SessionTTL, time.Hour), cmp.Or(c.SessionIdle, 15*time.Minute)
+	c.MaxText, c.MaxImages, c.MaxImageBytes = cmp.Or(c.MaxText, 64<<10), cmp.Or(c.MaxImages, 16), cmp.Or(c.MaxImageBytes, 8<<20)
 	err = c.resolveLanguages()
 	return c, err
 }
@@ -204,20 +199,12 @@ func canonical(names []string) ([]string, error) {
 	return list, nil
 }
 
-func orDefault[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
-}
-
 // place says what a sandbox is like, for those who write code for it. It names only limits
 // that were found to be enforced.
 func (s *Server) place() string {
 	o := s.cfg.Sandbox
 	limits, def := o.Limits, llmsandbox.DefaultLimits()
-	orDefault(&limits.Memory, def.Memory)
-	orDefault(&limits.CPUs, def.CPUs)
+	limits.Memory, limits.CPUs = cmp.Or(limits.Memory, def.Memory), cmp.Or(limits.CPUs, def.CPUs)
 	parts := []string{"no network access"}
 	switch o.Network.Mode {
 	case llmsandbox.NetworkFull:

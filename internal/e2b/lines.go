@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
 // A record is a line of the answer: one JSON object, whose key type says what it is.
@@ -121,18 +123,7 @@ func (s *outputStream) Write(p []byte) (int, error) {
 }
 
 // sendPart sends a part of a line, but for that of a character.
-func (s *outputStream) sendPart() {
-	end := len(s.part)
-	for i := 1; i < utf8.UTFMax && i <= len(s.part); i++ {
-		if tail := s.part[len(s.part)-i:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				end -= i
-			}
-			break
-		}
-	}
-	s.send(end)
-}
+func (s *outputStream) sendPart() { s.send(service.WholeRunes(s.part)) }
 
 // send sends that many bytes.
 func (s *outputStream) send(n int) {
