@@ -101,11 +101,9 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 		if !begunNothing || !comeBack || r.upload != nil || n == attempts {
 			return nil, refused
 		}
-		wait := time.NewTimer(after)
 		select {
-		case <-wait.C:
+		case <-time.After(after):
 		case <-ctx.Done():
-			wait.Stop()
 			return nil, fmt.Errorf("%w, while the server was to be asked again: %w", context.Cause(ctx), refused)
 		}
 	}

@@ -229,12 +229,10 @@ func (o *outputReader) read(ctx context.Context) (*llmsandbox.Result, error) {
 		case !isPassing(err):
 		case time.Since(since) > comeBackTime:
 		default:
-			timer := time.NewTimer(pause)
 			select {
-			case <-timer.C:
+			case <-time.After(pause):
 			case <-ctx.Done():
 			}
-			timer.Stop()
 			pause = min(2*pause, longestPause)
 			continue
 		}

@@ -139,9 +139,7 @@ func (p *Pool) Acquire(ctx context.Context, opts *AcquireOptions) (*Lease, error
 func (p *Pool) acquire(ctx context.Context, key Key, tenant string) (_ *member, hit bool, _ error) {
 	var timeout <-chan time.Time
 	if p.cfg.AcquireTimeout > 0 {
-		timer := time.NewTimer(p.cfg.AcquireTimeout)
-		defer timer.Stop()
-		timeout = timer.C
+		timeout = time.After(p.cfg.AcquireTimeout)
 	}
 	for again := false; ; again = true {
 		if ctx.Err() != nil {

@@ -134,12 +134,10 @@ func checkFirst(ctx context.Context, server *mcp.Server, p *place, log *slog.Log
 		}
 		checked <- err
 	}()
-	patience := time.NewTimer(mcpPatience)
-	defer patience.Stop()
 	select {
 	case err := <-checked:
 		return err
-	case <-patience.C:
+	case <-time.After(mcpPatience):
 	}
 	log.Warn("sandboxes are still being prepared: the first calls may take longer")
 	go func() {

@@ -231,12 +231,10 @@ func newUUID() string {
 
 // await waits until a build is started, and builds.
 func (s *Server) await(b *build) {
-	late := time.NewTimer(buildWait)
-	defer late.Stop()
 	select {
 	case in := <-b.start:
 		s.build(b, in)
-	case <-late.C:
+	case <-time.After(buildWait):
 		s.builds.end(b, "the build was not started in time", "")
 	case <-s.stopping.Done():
 		s.builds.end(b, "the server is stopping", "")

@@ -109,12 +109,11 @@ func (r *Record) End(settle time.Duration) (attempts []egress.Attempt, dropped i
 	}
 	open := r.open()
 	if len(open) > 0 && r.alone() {
-		timer := time.NewTimer(settle)
-		defer timer.Stop()
+		late := time.After(settle)
 		for over := false; !over && len(open) > 0; {
 			select {
 			case <-r.changed:
-			case <-timer.C:
+			case <-late:
 				over = true
 			}
 			open = r.open()

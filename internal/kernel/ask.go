@@ -57,9 +57,7 @@ func (k *Kernel) Ask(ctx context.Context, r Request) (Event, error) {
 			}
 		case <-cancelled:
 			cancelled = nil
-			t := time.NewTimer(interruptGrace)
-			defer t.Stop()
-			grace = t.C
+			grace = time.After(interruptGrace)
 			how := k.Language.Kernel.Interrupt
 			if how == language.InterruptNone {
 				continue // it may still answer

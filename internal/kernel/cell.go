@@ -210,9 +210,7 @@ func (r *running) follow(ctx context.Context) {
 	var timer, grace, again <-chan time.Time
 	paused, _ := d.link.Paused()
 	if r.Timeout > 0 {
-		t := time.NewTimer(r.Timeout - time.Since(r.started))
-		defer t.Stop()
-		timer = t.C
+		timer = time.After(r.Timeout - time.Since(r.started))
 	}
 	cancelled, over := ctx.Done(), r.output.over
 	stop := func(why Stop) {
@@ -221,9 +219,7 @@ func (r *running) follow(ctx context.Context) {
 			return // it has ended, and only its output is still to come
 		}
 		r.stopped = why
-		t := time.NewTimer(interruptGrace)
-		context.AfterFunc(r.ctx, func() { t.Stop() })
-		grace = t.C
+		grace = time.After(interruptGrace)
 		// A process that cannot be reached has ended, or is killed after the grace.
 		d.warnInterrupt(r.interrupt(context.Background()))
 	}
@@ -240,9 +236,7 @@ func (r *running) follow(ctx context.Context) {
 				if r.resumes { // its marks may have been read by another handle
 					late = interruptGrace
 				}
-				t := time.NewTimer(late)
-				defer t.Stop()
-				timer, grace, cancelled, again = nil, t.C, nil, nil
+				timer, grace, cancelled, again = nil, time.After(late), nil, nil
 			}
 		case <-r.repeat:
 			if repeated, again = time.Now(), nil; r.done == nil {

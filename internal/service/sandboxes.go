@@ -494,12 +494,10 @@ func (s *Service) Ended(ctx context.Context, project, id string) bool {
 		_, err := s.Find(ctx, project, id)
 		return errors.Is(err, llmsandbox.ErrNotFound)
 	}
-	moment := time.NewTimer(time.Second)
-	defer moment.Stop()
 	select {
 	case <-h.sandbox.Done():
 		return true
-	case <-moment.C:
+	case <-time.After(time.Second):
 		return false
 	}
 }

@@ -103,12 +103,10 @@ func (s *Service) keepListing(ctx context.Context) {
 			s.hand(listing{all, err})
 		}
 		s.mu.Unlock()
-		pause := time.NewTimer(listPause)
 		select {
 		case <-ctx.Done():
-			pause.Stop()
 			return
-		case <-pause.C:
+		case <-time.After(listPause):
 		}
 	}
 }

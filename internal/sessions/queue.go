@@ -58,12 +58,10 @@ func (q *Queue) Enter(ctx context.Context, project string) (leave func(), err er
 	q.count++
 	q.mu.Unlock()
 
-	patience := time.NewTimer(q.patience)
-	defer patience.Stop()
 	select {
 	case <-w.granted:
 		return sync.OnceFunc(q.leave), nil
-	case <-patience.C:
+	case <-time.After(q.patience):
 		err = fmt.Errorf("%w: %d programs run, and none of them ended in time for this one to run within %v: try again later", ErrBusy, q.places, q.patience)
 	case <-ctx.Done():
 		err = context.Cause(ctx)
