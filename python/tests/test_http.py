@@ -12,7 +12,7 @@ ANSWERS = {
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello": (200, b"hello", True),
     b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n": (200, b"", True),
     b"HTTP/1.1 204 No Content\r\n\r\n": (204, b"", True),
-    b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello": (200, b"hello", False),
+    b"HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 5\r\n\r\nhello": (200, b"hello", False),
     b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello": (200, b"hello", False),
     b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\ncontent-length: 1\r\n\r\nx": (404, b"x", True),
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n": (

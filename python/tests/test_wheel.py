@@ -18,7 +18,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine())
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux" or ARCHITECTURE is None, reason="sandboxes of this machine need Linux on x86-64 or ARM64")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or ARCHITECTURE is None, reason="sandboxes of this machine need Linux on x86-64 or ARM64"
+)
 
 
 def build() -> Path:

@@ -146,3 +146,7 @@ def printable(text: str, most: int = 8192) -> str:
     """Return a text of the server on one line and without control characters, so that it is safe to print."""
     cut = text if len(text) <= most else text[:most] + " ..."
     return " ".join("".join(c if c.isprintable() else " " for c in cut).split())
+
+
+for _kind in [value for value in vars().values() if isinstance(value, type) and issubclass(value, Error)]:
+    _kind.__module__ = "llmsandbox"  # from where programs import them, for tracebacks

@@ -96,7 +96,8 @@ class Decoder:
                 raise ProtocolError(f"the answer has more than one header {name}")
             headers.setdefault(key, value.strip())
         self.status, self.headers = int(code), headers
-        self.keep_alive = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
+        options = headers.get("connection", "").lower().split(",")
+        self.keep_alive = version == "HTTP/1.1" and "close" not in (option.strip() for option in options)
         self._begin_body()
         return True
 

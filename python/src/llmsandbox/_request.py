@@ -17,6 +17,7 @@ from llmsandbox._json import MalformedError, Object, decode_object
 JSON = "application/json"
 EVENTS = "text/event-stream"
 CONTENT = "application/octet-stream"
+PROBLEM = "application/problem+json"
 
 MAX_BODY = 8 << 20  # of a request in JSON, by the server
 MAX_ANSWER = 8 << 20
@@ -85,13 +86,18 @@ def texts(name: str, values: Sequence[str]) -> list[str]:
     return list(values)
 
 
+def media_type(headers: Mapping[str, str]) -> str:
+    """Return the media type of an answer, without parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> APIError | LostError:
     """Return the exception for an answer that is not a success."""
     if 200 <= status < 300:
         return MalformedError(f"the server answers with the unexpected status {status}: is the address right?")
     if 300 <= status < 400:
         return APIError("the server redirects to another address, where the key is not sent: use that address", status)
-    if headers.get("content-type", "").partition(";")[0].strip() != "application/problem+json":
+    if media_type(headers) != PROBLEM:
         return api_error(status, "", f"the server answers with status {status} and not as this API does: is the address right?")
     try:
         return problem(decode_object(body), status)
@@ -195,7 +201,7 @@ def program_files(files: Mapping[str, str | bytes] | None) -> dict[str, object]:
 
 def is_content(headers: Mapping[str, str]) -> bool:
     """Whether an answer is a file whose end can be seen."""
-    return headers.get("content-type", "") == CONTENT and ("content-length" in headers or "transfer-encoding" in headers)
+    return media_type(headers) == CONTENT and ("content-length" in headers or "transfer-encoding" in headers)
 
 
 def unreachable(endpoint: Endpoint, cause: OSError) -> ConnectError:

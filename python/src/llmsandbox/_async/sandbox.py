@@ -114,7 +114,7 @@ class AsyncSandbox:
         self._id = ""
         self._owner = 0  # the process that has opened it; 0: it was attached to
         self._closed = False
-        self.files = AsyncFiles(self)
+        self.files: AsyncFiles = AsyncFiles(self)
 
     @classmethod
     async def attach(cls, id: str, *, client: AsyncClient | None = None) -> Self:

@@ -59,15 +59,16 @@ class AsyncConnection:
 
     def end(self) -> None:
         """Have the server see the end of the connection, also if a forked process has it, too."""
-        if self._process == os.getpid():
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
+        _local.connections.discard(self)
+        if self._process != os.getpid():
+            return  # after fork, the connection and its event loop are the other process's
         self.end()
         with contextlib.suppress(RuntimeError):  # its event loop is closed
             self._writer.transport.abort()
-        _local.connections.discard(self)
 
 
 class AsyncTransport:

@@ -115,7 +115,7 @@ class Sandbox:
         self._id = ""
         self._owner = 0  # the process that has opened it; 0: it was attached to
         self._closed = False
-        self.files = Files(self)
+        self.files: Files = Files(self)
 
     @classmethod
     def attach(cls, id: str, *, client: Client | None = None) -> Self:

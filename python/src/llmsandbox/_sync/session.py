@@ -24,6 +24,7 @@ from llmsandbox._request import (
     file_size,
     is_content,
     lost,
+    media_type,
     read_piece,
     refusal,
     retry_after,
@@ -131,7 +132,7 @@ class Session:
         """Yield the events of code that is run, up to its end. The server ends the code if the generator is closed before."""
         answer = self.send(request)
         try:
-            if answer.headers.get("content-type", "").partition(";")[0] != EVENTS:
+            if media_type(answer.headers) != EVENTS:
                 raise MalformedError("the server's answer cannot be used: it is not a stream of events")
             decoder = EventDecoder(MAX_RESULT)
             while piece := answer.piece():

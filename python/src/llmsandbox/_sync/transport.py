@@ -65,14 +65,14 @@ class Connection:
 
     def end(self) -> None:
         """Have the server see the end of the connection, also if a forked process has it, too."""
-        if self._process == os.getpid():
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        self.end()
-        self._socket.close()
         _local.connections.discard(self)
+        if self._process == os.getpid():  # after fork, the connection is the other process's
+            self.end()
+        self._socket.close()
 
 
 class Transport:
