@@ -15,8 +15,11 @@ PYTHON = Path(__file__).parents[1]
 
 
 def test_names() -> None:
-    for name in dir(llmsandbox):
-        assert getattr(llmsandbox, name).__name__ == name
+    names: dict[str, object] = {}
+    exec("from llmsandbox import *", names)
+    del names["__builtins__"]
+    assert {"Sandbox", "AsyncSandbox", "run", "run_async", "Error"} <= set(names) <= set(dir(llmsandbox))
+    assert all(getattr(value, "__name__", None) == name for name, value in names.items())
     with pytest.raises(AttributeError, match="no_such_name"):
         llmsandbox.no_such_name  # type: ignore[attr-defined]  # pyright: ignore
 

@@ -116,6 +116,7 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 
 if not TYPE_CHECKING:  # for which a name that does not exist would be an object
+    __all__ = sorted(_HOME)
 
     def __getattr__(name: str) -> object:
         module = _HOME.get(name)
@@ -129,4 +130,4 @@ if not TYPE_CHECKING:  # for which a name that does not exist would be an object
 
 
 def __dir__() -> list[str]:
-    return sorted(_HOME)
+    return sorted({*globals(), *_HOME})
