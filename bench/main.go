@@ -86,6 +86,7 @@ func bench(ctx context.Context, o options) error {
 		{"mcp", mcpServer},
 		{"HTTP server", httpServer},
 		{"connections", httpConnections},
+		{"python package", pythonClient},
 		{"e2b", e2bSDK},
 	}
 	for _, engine := range []*containerEngine{e.docker, e.podman} {

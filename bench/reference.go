@@ -36,7 +36,12 @@ func newReference(ctx context.Context, dir, name, extras, program string, others
 			return nil, fmt.Errorf("install %s: %s: %w: %s", name, filepath.Base(argv[0]), err, out)
 		}
 	}
-	r := &reference{name: name, cmd: exec.CommandContext(ctx, filepath.Join(dir, "bin", "python"), "-c", program)}
+	return startReference(ctx, name, filepath.Join(dir, "bin", "python"), program)
+}
+
+// startReference starts a program that uses a package, which the interpreter has.
+func startReference(ctx context.Context, name, python, program string) (*reference, error) {
+	r := &reference{name: name, cmd: exec.CommandContext(ctx, python, "-c", program)}
 	r.cmd.Stderr = os.Stderr
 	var err error
 	if r.in, err = r.cmd.StdinPipe(); err != nil {
