@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from llmsandbox._events import EventDecoder, ServerEvent
@@ -64,6 +66,31 @@ def test_answers(answer: bytes, size: int) -> None:
 def test_malformed_answers(answer: bytes) -> None:
     with pytest.raises(ProtocolError):
         Decoder().feed(answer)
+
+
+def test_mutated_answers() -> None:
+    """Whatever comes, in whatever pieces, is decoded alike or refused."""
+    chance = random.Random(1)
+
+    def decoded(data: bytes, size: int) -> tuple[int, bytes] | None:
+        decoder = Decoder()
+        try:
+            body = b"".join(decoder.feed(data[at : at + size]) for at in range(0, len(data), size) if not decoder.done)
+            if not decoder.done:
+                body += decoder.feed(b"")
+        except ProtocolError:
+            return None
+        return decoder.status, body
+
+    refused: set[bool] = set()
+    for answer in [*ANSWERS] * 200:
+        data = bytearray(answer)
+        for _ in range(chance.randrange(1, 4)):
+            data[chance.randrange(len(data))] = chance.choice(b"\r\n\0 :;,09aF\xff")
+        whole = decoded(bytes(data), len(data))
+        assert decoded(bytes(data), chance.randrange(1, 9)) == whole
+        refused.add(whole is None)
+    assert refused == {True, False}
 
 
 @pytest.mark.parametrize(

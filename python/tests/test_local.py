@@ -240,6 +240,16 @@ def test_flag_that_is_wrong() -> None:
         llmsandbox.run("1", client=client)
 
 
+def test_server_that_never_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "llmsandbox"
+    command.write_text("#!/bin/sh\necho waiting >&2\nexec cat\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(_local, "START_TIME", 1)
+    with pytest.raises(llmsandbox.StartError, match="did not start within 1 seconds"):
+        _local.endpoint(("never",))
+
+
 def test_command_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(llmsandbox.StartError, match="on the PATH"):

@@ -195,6 +195,8 @@ def test_attach_and_list(client: Client) -> None:
         with Sandbox.attach(sandbox.id, client=client) as same:
             assert same.files.read("a") == b"1"
         assert [s.id for s in client.list(labels={"of": "test"})] == [sandbox.id]
+        with pytest.raises(llmsandbox.InvalidError, match="label"):
+            client.list(labels={"of=test": ""})
         sandbox.set_lifetime(600)
         assert sandbox.info().deadline is not None
         sandbox.pause()

@@ -57,7 +57,13 @@ class Server:
     def _wait(self) -> None:
         """Wait until the server serves, of which it prints a line."""
         assert self.process.stdout is not None
-        timer = threading.Timer(START_TIME, self.process.kill)
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            self.process.kill()
+
+        timer = threading.Timer(START_TIME, give_up)
         timer.start()
         try:
             line = self.process.stdout.readline(MAX_READY)
@@ -66,7 +72,8 @@ class Server:
             timer.join()
         if not line:
             code = self.process.wait()
-            raise StartError(start_failure(self._said(), code))
+            how = f"within {START_TIME:.0f} seconds" if late.is_set() else f"(exit code {code})"
+            raise StartError(start_failure(how, self._said()))
 
     def _said(self) -> str:
         """Return the end of what the server has printed on its standard error."""
@@ -78,17 +85,21 @@ class Server:
         """Whether the server runs."""
         return self.process.poll() is None
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """Have the server end, with its sandboxes."""
-        stdin, stdout = self.process.stdin, self.process.stdout
-        assert stdin is not None and stdout is not None
-        stdin.close()
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def stop(self) -> None:
+        """Have the server end, and wait for that."""
+        self.end()
         try:
             self.process.wait(STOP_TIME)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        stdout.close()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
         self._remove()
 
     def _remove(self) -> None:
@@ -142,10 +153,10 @@ def find_command() -> str:
     return found
 
 
-def start_failure(said: str, code: int) -> str:
+def start_failure(how: str, said: str) -> str:
     """Return the message for a server that did not start."""
-    message = f"the private server did not start (exit code {code}): {said or 'it printed nothing'}"
-    if "--isolation process" in said or "isolation=process" in said:
+    message = f"the private server did not start {how}: {said or 'it printed nothing'}"
+    if "--isolation process" in said:
         message += '; in Python, that is llmsandbox.Client(isolation="process")'
     return message
 
@@ -178,6 +189,8 @@ def endpoint(args: tuple[str, ...]) -> Endpoint:
 def _stop_all() -> None:
     for connection in list(connections):
         connection.end()  # or the server would wait for requests that are under way
+    for server in _servers.values():
+        server.end()
     for server in _servers.values():
         server.stop()
     _servers.clear()

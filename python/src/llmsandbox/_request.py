@@ -86,6 +86,14 @@ def texts(name: str, values: Sequence[str]) -> list[str]:
     return list(values)
 
 
+def label_queries(labels: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the parameters that ask for sandboxes with labels."""
+    for name in labels:
+        if "=" in name:
+            raise InvalidError(f"the name of a label {name!r} has a '=', which the server cannot be asked for")
+    return [("label", f"{name}={value}") for name, value in labels.items()]
+
+
 def media_type(headers: Mapping[str, str]) -> str:
     """Return the media type of an answer, without parameters."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()

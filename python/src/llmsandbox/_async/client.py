@@ -14,7 +14,7 @@ from llmsandbox._async.transport import AsyncTransport
 from llmsandbox._describe import SandboxInfo, parse_sandbox
 from llmsandbox._errors import InvalidError
 from llmsandbox._json import MalformedError
-from llmsandbox._request import Request, given, network_body, program, size, texts
+from llmsandbox._request import Request, given, label_queries, network_body, program, size, texts
 from llmsandbox._results import Result, parse_result
 from llmsandbox._runs import known
 
@@ -72,8 +72,8 @@ class AsyncClient:
 
     async def list(self, *, labels: Mapping[str, str] | None = None) -> builtins.list[SandboxInfo]:
         """Return the sandboxes of the API key's project that have all of the labels."""
+        query = [("limit", "1000"), *label_queries(labels or {})]
         session = await self._session()
-        query = [("limit", "1000"), *(("label", f"{name}={value}") for name, value in (labels or {}).items())]
         found: builtins.list[SandboxInfo] = []
         after = ""
         for _ in range(MAX_PAGES):
