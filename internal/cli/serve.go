@@ -39,12 +39,7 @@ have the tools of llmsandbox mcp. In a browser, / is a console.
 On loopback, a server without keys prints one that ends with it, and a link that logs in a browser.
 Others need keys from serve key create, and a certificate (--tls-cert) or a proxy that has one.
 
-Created sandboxes live on when the server ends, and the next server has them.
-
-With --until-stdin-closes, the server belongs to the program that starts it with a pipe as standard
-input. It prints a line of JSON with its URL on standard output once it serves. When the pipe closes,
-also since the program was killed, it ends and removes its sandboxes. It keeps no data. On a Unix
-socket, which only your user and root can connect to, it then needs no key.`,
+Created sandboxes live on for the next server; with --until-stdin-closes, they end with this one.`,
 		Example: `  llmsandbox serve
   llmsandbox serve key create ci --project builds
   llmsandbox serve --listen 0.0.0.0:8321 --tls-cert cert.pem --tls-key key.pem`,
@@ -107,7 +102,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	f.policy.register(set)
 	f.state.register(set)
 	f.oidc.register(set)
-	set.StringVar(&f.listen, "listen", "127.0.0.1:8321", "listen on `ADDRESS`, or on a Unix socket: unix:PATH")
+	set.StringVar(&f.listen, "listen", "127.0.0.1:8321", "listen on `ADDRESS` or unix:PATH")
 	set.BoolVar(&f.untilClosed, "until-stdin-closes", false, "end, and remove all sandboxes, when standard input closes; keep no data")
 	set.StringVar(&f.cert, "tls-cert", "", "speak HTTPS with the certificate in `FILE` (PEM)")
 	set.StringVar(&f.key, "tls-key", "", "`FILE` of the key of --tls-cert (PEM)")
