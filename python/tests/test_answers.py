@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -144,6 +146,15 @@ def test_asks_again(serve: Serve) -> None:
     late = answer({"code": "quota", "detail": "spent"}, "429 Too Many Requests", "application/problem+json", "Retry-After: 3600\r\n")
     with llmsandbox.Client(serve(late)) as client, pytest.raises(llmsandbox.QuotaError, match="spent"):
         llmsandbox.run("", client=client)
+
+
+def test_asks_a_private_server_again_and_again(serve: Serve) -> None:
+    """Only its own process can have made it busy, whose programs queue."""
+    busy = answer({"code": "busy", "detail": "busy"}, "429 Too Many Requests", "application/problem+json", "Retry-After: 0\r\n")
+    with llmsandbox.Client(serve(*[busy] * 20, answer(RESULT))) as client:
+        assert client._endpoint is not None
+        client._endpoint = dataclasses.replace(client._endpoint, process=os.getpid())
+        assert llmsandbox.run("", client=client).ok
 
 
 def test_follows_no_redirect(serve: Serve) -> None:

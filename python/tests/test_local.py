@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,16 @@ def test_server_is_killed() -> None:
         sandbox.run("1")
     sandbox.close()
     assert llmsandbox.run("print(1)").ok
+
+
+def test_many_threads() -> None:
+    """More programs than a server runs at once, or has wait."""
+
+    def run(n: int) -> str:
+        return sandbox.run(f"echo {n}", language="bash").stdout
+
+    with llmsandbox.Sandbox() as sandbox, ThreadPoolExecutor(200) as threads:
+        assert list(threads.map(run, range(200))) == [f"{n}\n" for n in range(200)]
 
 
 def test_network_and_flags() -> None:

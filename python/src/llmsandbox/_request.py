@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ MAX_ID = 40
 # How often a request is sent that the server has not begun, and the longest time between two attempts.
 ATTEMPTS = 5
 LONGEST_WAIT = 30.0
+# How long a private server is asked again that is busy, which only this process can have made it: its programs queue.
+PATIENCE = 300.0
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,13 @@ def retry_after(request: Request, status: int, code: str, headers: Mapping[str, 
     if not begun_nothing or not (text.isascii() and text.isdigit()) or len(text) > 5:
         return None
     return float(text) if float(text) <= LONGEST_WAIT else None
+
+
+def is_last(endpoint: Endpoint, code: str, attempt: int, since: float) -> bool:
+    """Whether a request that was first sent at a time, by time.monotonic, is not sent again after an attempt."""
+    if endpoint.process and code == "busy":
+        return time.monotonic() - since > PATIENCE
+    return attempt == ATTEMPTS
 
 
 def checked_id(value: str) -> str:

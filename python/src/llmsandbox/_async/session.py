@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -13,7 +15,6 @@ from llmsandbox._events import EventDecoder
 from llmsandbox._http import Decoder, ProtocolError, encode_head
 from llmsandbox._json import MalformedError, Object, decode_object
 from llmsandbox._request import (
-    ATTEMPTS,
     EVENTS,
     MAX_ANSWER,
     MAX_PROBLEM,
@@ -22,6 +23,7 @@ from llmsandbox._request import (
     Request,
     file_size,
     is_content,
+    is_last,
     lost,
     media_type,
     read_piece,
@@ -148,8 +150,8 @@ class AsyncSession:
     async def send(self, request: Request) -> AsyncAnswer:
         """Send a request, again if nothing was begun, and return its answer, which is a success."""
         body = request.encoded()
-        attempt = 1
-        while True:
+        since = time.monotonic()
+        for attempt in itertools.count(1):
             answer = await self._attempt(request, body)
             if answer.status == request.success:
                 return answer
@@ -159,10 +161,10 @@ class AsyncSession:
                 answer.close()
             code = refused.code if isinstance(refused, APIError) else ""
             wait = retry_after(request, answer.status, code, answer.headers)
-            if wait is None or attempt == ATTEMPTS:
+            if wait is None or is_last(self.endpoint, code, attempt, since):
                 raise refused
             await self._transport.sleep(wait)
-            attempt += 1
+        raise AssertionError("unreachable")
 
     async def _attempt(self, request: Request, body: bytes | Path) -> AsyncAnswer:
         if isinstance(body, Path):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Generator, Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -14,7 +16,6 @@ from llmsandbox._events import EventDecoder
 from llmsandbox._http import Decoder, ProtocolError, encode_head
 from llmsandbox._json import MalformedError, Object, decode_object
 from llmsandbox._request import (
-    ATTEMPTS,
     EVENTS,
     MAX_ANSWER,
     MAX_PROBLEM,
@@ -23,6 +24,7 @@ from llmsandbox._request import (
     Request,
     file_size,
     is_content,
+    is_last,
     lost,
     media_type,
     read_piece,
@@ -149,8 +151,8 @@ class Session:
     def send(self, request: Request) -> Answer:
         """Send a request, again if nothing was begun, and return its answer, which is a success."""
         body = request.encoded()
-        attempt = 1
-        while True:
+        since = time.monotonic()
+        for attempt in itertools.count(1):
             answer = self._attempt(request, body)
             if answer.status == request.success:
                 return answer
@@ -160,10 +162,10 @@ class Session:
                 answer.close()
             code = refused.code if isinstance(refused, APIError) else ""
             wait = retry_after(request, answer.status, code, answer.headers)
-            if wait is None or attempt == ATTEMPTS:
+            if wait is None or is_last(self.endpoint, code, attempt, since):
                 raise refused
             self._transport.sleep(wait)
-            attempt += 1
+        raise AssertionError("unreachable")
 
     def _attempt(self, request: Request, body: bytes | Path) -> Answer:
         if isinstance(body, Path):
