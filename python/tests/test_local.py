@@ -113,6 +113,28 @@ with llmsandbox.Sandbox() as sandbox:
     ends(server)
 
 
+def test_interrupt_that_another_thread_takes(program: Program) -> None:
+    """The system gives a signal to any thread. The main thread raises KeyboardInterrupt also if its system call goes on."""
+    done = program(
+        SHOW
+        + """
+import signal, threading
+with llmsandbox.Sandbox() as sandbox:
+    def interrupt():
+        sandbox.exec("while ! test -e begun; do sleep 0.01; done")
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    thread = threading.Thread(target=interrupt)
+    try:
+        thread.start()
+        sandbox.run("open('begun', 'w').close()\\nwhile True: pass", timeout=250)
+    except KeyboardInterrupt:
+        print("interrupted")
+    thread.join()
+"""
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)
+
+
 def test_fork(program: Program) -> None:
     """A forked process has a server of its own. What it does with its parent's sandbox is an error, and does not end it."""
     done = program(

@@ -19,7 +19,7 @@ from llmsandbox._endpoint import Endpoint
 T = TypeVar("T")
 
 CONNECT_TIME = 10.0
-PIECE = 256 << 10
+PIECE = 64 << 10
 # A server closes a connection that is idle for 2 minutes.
 MAX_IDLE_TIME = 60.0
 MAX_IDLE = 16

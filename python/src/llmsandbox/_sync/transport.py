@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONNECT_TIME = 10.0
-PIECE = 256 << 10
+# A signal that comes just before a system call, or to another thread, does not interrupt it. Its handler then runs so much later.
+SIGNAL_TIME = 0.5
+PIECE = 64 << 10
 # A server closes a connection that is idle for 2 minutes.
 MAX_IDLE_TIME = 60.0
 MAX_IDLE = 16
@@ -39,19 +41,18 @@ class Connection:
             _local.connections.add(self)
 
     def send(self, data: bytes) -> None:
+        self._socket.settimeout(None)
         self._socket.sendall(data)
 
     def receive(self, timeout: float | None = None) -> bytes | None:
         """Return what has come: b"" at the end of the connection, and None if nothing has come in time."""
-        if timeout is None:
-            return self._socket.recv(PIECE)
-        self._socket.settimeout(timeout)
-        try:
-            return self._socket.recv(PIECE)
-        except TimeoutError:
-            return None
-        finally:
-            self._socket.settimeout(None)
+        self._socket.settimeout(SIGNAL_TIME if timeout is None else timeout)
+        while True:
+            try:
+                return self._socket.recv(PIECE)
+            except TimeoutError:
+                if timeout is not None:
+                    return None
 
     def is_usable(self) -> bool:
         """Whether an idle connection can have another request: nothing can have come but its end."""
@@ -144,7 +145,6 @@ def _open(endpoint: Endpoint) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if endpoint.tls:
             sock = _tls().wrap_socket(sock, server_hostname=endpoint.host)
-        sock.settimeout(None)
     except BaseException:
         sock.close()
         raise
