@@ -44,6 +44,11 @@ type Key struct {
 // Caller is who sends requests with the key.
 func (k *Key) Caller() Caller { return Caller{k.ProjectID, k.ID, k.Name, k.Scopes, k.Expires} }
 
+// Usable reports whether a key is neither revoked nor past its end.
+func (k *Key) Usable(now time.Time) bool {
+	return k.Revoked.IsZero() && (k.Expires.IsZero() || now.Before(k.Expires))
+}
+
 // NewKey says what key to make.
 type NewKey struct {
 	Name    string // 1 to 64 of A-Z, a-z, 0-9 and ._-; no other key of the project that is not revoked has it

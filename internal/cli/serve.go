@@ -319,9 +319,8 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 	if err != nil {
 		return "", err
 	}
-	valid := slices.ContainsFunc(known, func(k database.Key) bool {
-		return k.Revoked.IsZero() && (k.Expires.IsZero() || k.Expires.After(time.Now()))
-	})
+	now := time.Now()
+	valid := slices.ContainsFunc(known, func(k database.Key) bool { return k.Usable(now) })
 	if valid || cfg.OIDC != nil {
 		return "", nil
 	}

@@ -190,12 +190,12 @@ func printKeys(keys []database.Key) error {
 // keyStatus is what the table says of whether a key can be used.
 func keyStatus(k database.Key, now time.Time) string {
 	switch {
-	case !k.Revoked.IsZero():
-		return "revoked"
-	case !k.Expires.IsZero() && !now.Before(k.Expires):
+	case k.Usable(now):
+		return "active"
+	case k.Revoked.IsZero():
 		return "expired"
 	}
-	return "active"
+	return "revoked"
 }
 
 func newServeKeyRevokeCommand() *cobra.Command {

@@ -329,14 +329,9 @@ func (s *Store) Authenticate(ctx context.Context, secret string) (database.Key, 
 	given := []byte(digest(secret))
 	now := s.now()
 	for i, k := range keys { // one at most
-		if subtle.ConstantTimeCompare(given, []byte(digests[i])) == 1 && valid(&k, now) {
+		if subtle.ConstantTimeCompare(given, []byte(digests[i])) == 1 && k.Usable(now) {
 			return k, nil
 		}
 	}
 	return database.Key{}, ErrBadKey
-}
-
-// valid reports whether a key is neither revoked nor past its end.
-func valid(k *database.Key, now time.Time) bool {
-	return k.Revoked.IsZero() && (k.Expires.IsZero() || micros(now) < micros(k.Expires))
 }

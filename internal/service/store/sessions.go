@@ -69,7 +69,7 @@ func (s *Store) UseSession(ctx context.Context, id string) (found database.Sessi
 		switch {
 		case err != nil:
 			return database.Session{}, s.failed("look for the key of a session", err)
-		case len(keys) == 0 || !valid(&keys[0], now):
+		case len(keys) == 0 || !keys[0].Usable(now):
 			return database.Session{}, none
 		}
 		found.Caller = keys[0].Caller()
