@@ -45,7 +45,7 @@ class Server:
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """A server that all tests use."""
-    started = Server("--network", "full")
+    started = Server("--network", "full", "--max-runs", "50")  # and four times as many wait: tests have 200 at once
     yield started
     started.close()
 

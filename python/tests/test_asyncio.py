@@ -64,14 +64,15 @@ def test_calls(server: Server, tmp_path: Path) -> None:
 
 
 def test_many_tasks(server: Server) -> None:
-    async def test(sandbox: AsyncSandbox) -> None:
+    async def main() -> None:
         async def one(n: int) -> str:
             await sandbox.files.write(f"files/{n}", str(n))
             return await sandbox.files.read_text(f"files/{n}")
 
-        assert await asyncio.gather(*(one(n) for n in range(200))) == [str(n) for n in range(200)]
+        async with opened(server) as sandbox:
+            assert await asyncio.gather(*(one(n) for n in range(200))) == [str(n) for n in range(200)]
 
-    with_sandbox(server, test)
+    asyncio.run(main())  # the debug mode takes so long for 200 connections that a server closes some which are silent
 
 
 def test_opened_once_by_tasks(server: Server) -> None:
@@ -194,7 +195,8 @@ def test_server_is_killed(new_server: type[Server]) -> None:
             server.process.kill()
             server.process.wait()
             with pytest.raises(llmsandbox.LostError):
-                await anext(events)
+                async for _ in events:
+                    pass
             with pytest.raises(llmsandbox.ConnectError):
                 await sandbox.run("1")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -73,20 +75,35 @@ def test_exception_with_open_sandbox(program: Program) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_process_is_killed(tmp_path: Path, how: signal.Signals) -> None:
+def test_process_is_killed(how: signal.Signals) -> None:
     """The server ends with a process that can do nothing about it, and so does what runs in its sandboxes."""
+    marker = f"marker-{uuid.uuid4()}"
     code = (
         SHOW
-        + "print(server_pid := None or llmsandbox.run('1').status, server().process.pid, flush=True)\nllmsandbox.run('while True: pass')"
+        + f"""
+sandbox = llmsandbox.Sandbox()
+for event in sandbox.stream("print('begun', flush=True)\\nwhile True: pass", args=["{marker}"]):
+    print(server().process.pid, flush=True)
+"""
     )
-    code = code.replace("server_pid := None or ", "")
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        status, server = process.stdout.readline().split()
-        assert status == "ok"
+        server = int(process.stdout.readline())
+        (inside,) = (p for p in processes(marker) if p != process.pid)
         process.send_signal(how)
         process.wait(60)
-        ends(int(server))
+        ends(server)
+        ends(inside)
+
+
+def processes(marker: str) -> list[int]:
+    """Return the processes with an argument."""
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if marker.encode() in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
 
 
 def test_interrupt(tmp_path: Path) -> None:
