@@ -55,7 +55,7 @@ func variable(flag string) string {
 
 // configure sets the flags that are not on the command line from the environment, or else from the user's
 // configuration file or the system's. It leaves them unchanged in the sense of pflag. A flag for other
-// backends than the chosen one keeps its default.
+// backends than the chosen one keeps its default, and so does one that is not for a server that belongs to a program.
 func configure(cmd *cobra.Command) error {
 	files, err := configFiles()
 	if err != nil {
@@ -68,7 +68,7 @@ func configure(cmd *cobra.Command) error {
 		}
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if err == nil && f != backend && (backend == nil || fitsBackend(f.Name, backend.Value.String())) {
+		if err == nil && f != backend && (backend == nil || fitsBackend(f.Name, backend.Value.String())) && fitsOwner(cmd.Flags(), f.Name) {
 			err = configureFlag(cmd, f, files)
 		}
 	})

@@ -45,7 +45,7 @@ Created sandboxes live on for the next server; with --until-stdin-closes, they e
   llmsandbox serve --listen 0.0.0.0:8321 --tls-cert cert.pem --tls-key key.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, err := f.lifetime(cmd.Context())
+			ctx, err := f.lifetime(cmd.Context(), cmd.Flags())
 			if err != nil {
 				return err
 			}
@@ -103,7 +103,8 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	f.state.register(set)
 	f.oidc.register(set)
 	set.StringVar(&f.listen, "listen", "127.0.0.1:8321", "listen on `ADDRESS` or unix:PATH")
-	set.BoolVar(&f.untilClosed, "until-stdin-closes", false, "end, and remove all sandboxes, when standard input closes; keep no data")
+	set.BoolVar(&f.untilClosed, untilClosedName, false, "end, and remove all sandboxes, when standard input closes; keep no data")
+	setOnlyHere(set, untilClosedName)
 	set.StringVar(&f.cert, "tls-cert", "", "speak HTTPS with the certificate in `FILE` (PEM)")
 	set.StringVar(&f.key, "tls-key", "", "`FILE` of the key of --tls-cert (PEM)")
 	set.BoolVar(&f.behindProxy, "behind-proxy", false, "speak HTTP where others reach it, since a proxy speaks HTTPS with clients")
@@ -252,7 +253,7 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	case f.cert != "" && f.behindProxy:
 		return cfg, errors.New("--behind-proxy and --tls-cert exclude each other: leave one of them out")
 	}
-	if err := cmp.Or(f.checkListen(), f.checkUntilClosed()); err != nil {
+	if err := f.checkListen(); err != nil {
 		return cfg, err
 	}
 	if f.cert != "" {

@@ -9,7 +9,10 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox/httpapi"
 	"github.com/llmsandbox/llmsandbox/internal/unixsocket"
@@ -43,22 +46,28 @@ func (f *serveFlags) checkListen() error {
 	return nil
 }
 
-// checkUntilClosed fails for flags that need data, which a server that belongs to a program does not keep.
-func (f *serveFlags) checkUntilClosed() error {
-	needData := named([]given{
-		{"oidc-issuer", f.oidc.issuer != ""}, {"replica-url", f.replicaURL != ""}, {"max-images", f.maxImages > 0},
-		{"project-cpu-per-day", f.maxDayCPU != ""}, {"project-egress-per-day", f.maxDaySent != ""},
-	})
-	if f.untilClosed && len(needData) > 0 {
-		return fmt.Errorf("--%s needs data that outlives the server, and with --until-stdin-closes it keeps none: leave one of them out", needData[0])
-	}
-	return nil
+// untilClosedName is the flag of a server that belongs to a program. Flags of sharedServer are for others, which people and other machines reach or which keep data.
+const (
+	untilClosedName = "until-stdin-closes"
+	sharedServer    = "tls-cert tls-key behind-proxy max-images project-cpu-per-day project-egress-per-day keep-audit allow-origin allow-host ports-domain e2b state database replica-url " +
+		"oidc-issuer oidc-client-id oidc-client-secret-file oidc-grant oidc-scope"
+)
+
+// fitsOwner reports whether a flag of a command is for a server that belongs to a program, if the command is to start one.
+func fitsOwner(flags *pflag.FlagSet, name string) bool {
+	owned := flags.Lookup(untilClosedName)
+	return owned == nil || owned.Value.String() != "true" || !slices.Contains(strings.Fields(sharedServer), name)
 }
 
 // lifetime is ctx, and ends with standard input, too, where the server belongs to the program at its other end.
-func (f *serveFlags) lifetime(ctx context.Context) (context.Context, error) {
+func (f *serveFlags) lifetime(ctx context.Context, flags *pflag.FlagSet) (context.Context, error) {
 	if !f.untilClosed {
 		return ctx, nil
+	}
+	for _, name := range strings.Fields(sharedServer) {
+		if flags.Changed(name) {
+			return nil, fmt.Errorf("--%s and --until-stdin-closes exclude each other: a server that belongs to a program keeps no data, and is for no others", name)
+		}
 	}
 	info, err := os.Stdin.Stat()
 	switch {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,7 +116,9 @@ func TestUntilStdinCloses(t *testing.T) {
 			}
 			defer owner.Process.Kill() //nolint:errcheck // it has ended
 			server := exec.Command(command, "serve", "--until-stdin-closes", "--listen", c.listen(t), "--best-effort", "--warm", "1")
-			server.Env, server.Stdin, server.Stderr = m.env, stdin, os.Stderr
+			server.Stdin, server.Stderr = stdin, os.Stderr
+			// As a machine has them that serves others.
+			server.Env = append(slices.Clone(m.env), "LLMSANDBOX_DATABASE=postgres://localhost:1/none", "LLMSANDBOX_MAX_IMAGES=4", "LLMSANDBOX_TLS_CERT=/none", "LLMSANDBOX_E2B=true", "LLMSANDBOX_PROJECT_CPU_PER_DAY=1h")
 			stdout, err := server.StdoutPipe()
 			if err == nil {
 				err = server.Start()
@@ -180,7 +183,7 @@ func TestUntilStdinClosesRefused(t *testing.T) {
 	}{
 		{false, nil, "standard input is no pipe"},
 		{true, []string{"--listen", "0.0.0.0:0"}, "others reach that address"},
-		{true, []string{"--max-images", "1"}, "--max-images needs data"},
+		{true, []string{"--max-images", "1"}, "--max-images and --until-stdin-closes exclude each other"},
 		{true, []string{"--listen", "unix:"}, "needs the path of a socket"},
 		{true, []string{"--listen", "unix:/tmp/s"}, "other users can enter or write"},
 	} {
