@@ -271,7 +271,9 @@ def test_only_isolation_process_works(tmp_path: Path) -> None:
     )
     without = "echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all -- "
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", f"{without} {sys.executable} {path}"]
-    done = subprocess.run(command, text=True, capture_output=True, timeout=120)
+    # Root's own cache is open to a group of sandboxes, which has another number in there: the command would close it.
+    env = os.environ | {"LLMSANDBOX_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(command, text=True, capture_output=True, timeout=120, env=env)
     assert done.stderr == ""
     refused, *out = done.stdout.splitlines()
     assert 'llmsandbox.Client(isolation="process")' in refused
