@@ -46,17 +46,18 @@ func (f *serveFlags) checkListen() error {
 	return nil
 }
 
-// untilClosedName is the flag of a server that belongs to a program. Flags of sharedServer are for others, which people and other machines reach or which keep data.
+// untilClosedName is the flag of a server that belongs to a program. Flags of needData make no sense there. Those of forOthers do, but not where a
+// configuration has set them for a server that people and other machines use.
 const (
 	untilClosedName = "until-stdin-closes"
-	sharedServer    = "tls-cert tls-key behind-proxy max-images project-cpu-per-day project-egress-per-day keep-audit allow-origin allow-host ports-domain e2b state database replica-url " +
-		"oidc-issuer oidc-client-id oidc-client-secret-file oidc-grant oidc-scope"
+	needData        = "state database keep-audit max-images project-cpu-per-day project-egress-per-day replica-url oidc-issuer oidc-client-id oidc-client-secret-file oidc-grant oidc-scope"
+	forOthers       = "tls-cert tls-key behind-proxy allow-origin allow-host ports-domain e2b"
 )
 
-// fitsOwner reports whether a flag of a command is for a server that belongs to a program, if the command is to start one.
+// fitsOwner reports whether a configuration may set a flag of a command, which it may not for a server that belongs to a program if that is for another server.
 func fitsOwner(flags *pflag.FlagSet, name string) bool {
 	owned := flags.Lookup(untilClosedName)
-	return owned == nil || owned.Value.String() != "true" || !slices.Contains(strings.Fields(sharedServer), name)
+	return owned == nil || owned.Value.String() != "true" || !slices.Contains(strings.Fields(needData+" "+forOthers), name)
 }
 
 // lifetime is ctx, and ends with standard input, too, where the server belongs to the program at its other end.
@@ -64,9 +65,9 @@ func (f *serveFlags) lifetime(ctx context.Context, flags *pflag.FlagSet) (contex
 	if !f.untilClosed {
 		return ctx, nil
 	}
-	for _, name := range strings.Fields(sharedServer) {
+	for _, name := range strings.Fields(needData) {
 		if flags.Changed(name) {
-			return nil, fmt.Errorf("--%s and --until-stdin-closes exclude each other: a server that belongs to a program keeps no data, and is for no others", name)
+			return nil, fmt.Errorf("--%s and --until-stdin-closes exclude each other: a server that belongs to a program keeps no data", name)
 		}
 	}
 	info, err := os.Stdin.Stat()
