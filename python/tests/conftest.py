@@ -26,7 +26,11 @@ class Server:
         command = [str(COMMANDS / "llmsandbox"), "serve", "--until-stdin-closes", "--listen", "127.0.0.1:0", "--log", "error", *args]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
-        ready: dict[str, str] = json.loads(self.process.stdout.readline())
+        line = self.process.stdout.readline()
+        if not line:
+            self.close()
+            raise AssertionError("the server did not start: its standard error says why")
+        ready: dict[str, str] = json.loads(line)
         self.url, self.key = ready["url"], ready["key"]
 
     def client(self) -> llmsandbox.Client:
