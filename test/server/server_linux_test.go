@@ -580,7 +580,7 @@ func TestPage(t *testing.T) {
 	var typed strings.Builder
 	typed.WriteString("set -e\n")
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(page, -1) {
-		serves := slices.ContainsFunc([]string{"llmsandbox serve\n", "--tls-cert", "--replica-url", imagesOfPage}, func(part string) bool { return bytes.Contains(block[1], []byte(part)) })
+		serves := slices.ContainsFunc([]string{"llmsandbox serve\n", "llmsandbox serve --", imagesOfPage}, func(part string) bool { return bytes.Contains(block[1], []byte(part)) })
 		if !serves { // or it would not end; images have a test of their own
 			typed.Write(block[1])
 		}
