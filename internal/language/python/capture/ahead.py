@@ -18,8 +18,8 @@ def load(modules, enters):
     held = {}
     first = not atexit._ncallbacks()  # then what is registered here is called last
 
-    def call(name, number):
-        ctypes.call_function(ctypes.dlsym(ctypes.dlopen(None, 0), name), (number,))
+    def call(name, argument):
+        ctypes.call_function(ctypes.dlsym(ctypes.dlopen(None, 0), name), (argument,))
 
     streams = sys.stdout, sys.stderr
 
@@ -31,7 +31,7 @@ def load(modules, enters):
             if not plain or not ends_unseen(gc, newest):
                 return
             if first and main and atexit._ncallbacks() == callbacks and has_ended_well() and flushes(streams):
-                call("fflush", 0)
+                call("fflush", None)
                 os._exit(0)
         except Exception:
             return  # the program has changed what this looks at
@@ -265,7 +265,7 @@ def settle(requests, program):
     waiting.unregister(ended)
     os.close(ended)
     if not asked:
-        waiting.poll(20)
+        waiting.poll(5)  # milliseconds
 
 
 def writable():
