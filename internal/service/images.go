@@ -177,6 +177,9 @@ func (s *Service) RemoveImage(ctx context.Context, project, name string) error {
 		_, err := s.Image(project, name)
 		return err
 	}
+	if err := s.awaitClosed(ctx); err != nil { // who has a program's result may remove its image
+		return err
+	}
 	return s.images.Remove(ctx, project, name, func(ref string) (bool, error) {
 		all, err := llmsandbox.List(ctx, s.cfg.Sandbox.Backend) // with those for one program, which have no project
 		return slices.ContainsFunc(all, func(i backend.Info) bool { return i.Image == ref }), err

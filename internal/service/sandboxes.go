@@ -627,10 +627,40 @@ func (s *Service) Acquire(ctx context.Context, project string, o llmsandbox.Opti
 	m := s.usage.begin(&meter{counters: sb, project: project, once: true, known: true})
 	return sb, func() {
 		s.usage.end(m, true)
+		defer s.closes()()
 		if err := sb.Close(); err != nil { // the backend's garbage collection finds it
 			s.cfg.Log.Error("a sandbox could not be removed", "sandbox", sb.ID(), "error", err)
 		}
 	}, nil
+}
+
+// closes notes that a sandbox for one program is being closed, which end tells to have been.
+func (s *Service) closes() (end func()) {
+	closed := make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing[closed] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.closing, closed)
+		close(closed)
+	}
+}
+
+// awaitClosed waits for the sandboxes that are being closed, each of one program whose result may have been answered.
+func (s *Service) awaitClosed(ctx context.Context) error {
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.closing))
+	s.mu.Unlock()
+	for _, closed := range all {
+		select {
+		case <-closed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // newID is the id of a new sandbox of a project.

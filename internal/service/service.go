@@ -173,6 +173,7 @@ type Service struct {
 	mu      sync.Mutex
 	handles map[string]*handle        // by the sandbox's id
 	making  map[string][]backend.Info // of each project, sandboxes that are being created: their ids and limits, the earliest first
+	closing map[chan struct{}]bool    // of sandboxes for one program, those that are being closed, until their channel is
 	closed  bool
 	// watching are those who watch sandboxes; where there are some, stopListing ends the listing for them, and changes has it list at once.
 	watching    map[chan listing]struct{}
@@ -192,7 +193,7 @@ func New(config *Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, queue: sessions.NewQueue(cfg.MaxRuns, 4, cfg.Patience), handles: map[string]*handle{}, making: map[string][]backend.Info{}, records: cfg.Records,
+	s := &Service{cfg: cfg, queue: sessions.NewQueue(cfg.MaxRuns, 4, cfg.Patience), handles: map[string]*handle{}, making: map[string][]backend.Info{}, closing: map[chan struct{}]bool{}, records: cfg.Records,
 		watching: map[chan listing]struct{}{}, changes: make(chan struct{}, 1)}
 	if s.records == nil {
 		s.records = &memory{}
