@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ COMMANDS = Path(os.environ.get("LLMSANDBOX_TEST_COMMANDS") or Path(__file__).par
 os.environ["PATH"] = f"{COMMANDS}{os.pathsep}{os.environ['PATH']}"
 for name in ("LLMSANDBOX_URL", "LLMSANDBOX_API_KEY"):
     os.environ.pop(name, None)
+# A shell's programs in the background ignore Ctrl-C, and so would those that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Server:
