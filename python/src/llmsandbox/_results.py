@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from llmsandbox._json import MalformedError, Object
 
@@ -302,27 +302,10 @@ def _html(outcome: Outcome) -> str:
     return "\n".join(parts)
 
 
-class _Common(TypedDict):
-    status: str
-    exit_code: int | None
-    stdout: str
-    stderr: str
-    signal: str
-    reason: str
-    stdout_truncated: bool
-    stderr_truncated: bool
-    duration: float
-    artifacts: list[Artifact]
-    artifacts_dropped: list[str]
-    network: list[NetworkAttempt]
-    findings: list[Finding]
-    hints: list[Hint]
-
-
 def parse_result(o: Object) -> Result:
     """Return a result of the API."""
     return Result(
-        **_common(o),
+        **vars(_outcome(o)),
         cpu_time=o.number("cpu_ms") / 1000,
         peak_memory=o.integer("peak_memory_bytes"),
         sandbox_id=o.text("sandbox_id"),
@@ -336,7 +319,7 @@ def parse_cell(o: Object) -> Cell:
     """Return a cell of the API."""
     error = o.object("error")
     return Cell(
-        **_common(o),
+        **vars(_outcome(o)),
         count=o.integer("count"),
         value=o.text_map("value"),
         error=None if error is None else CellError(error.text("name"), error.text("message"), error.text("traceback")),
@@ -346,26 +329,26 @@ def parse_cell(o: Object) -> Cell:
     )
 
 
-def _common(o: Object) -> _Common:
+def _outcome(o: Object) -> Outcome:
     status, code = o.text("status"), o.integer_or_none("exit_code")
     if not status or (status == "ok" and code not in (0, None)):
         raise MalformedError("the server's answer cannot be used: a result has no status that fits its exit code")
-    return {
-        "status": status,
-        "exit_code": code,
-        "stdout": o.text("stdout"),
-        "stderr": o.text("stderr"),
-        "signal": o.text("signal"),
-        "reason": o.text("reason"),
-        "stdout_truncated": o.flag("stdout_truncated"),
-        "stderr_truncated": o.flag("stderr_truncated"),
-        "duration": o.number("duration_ms") / 1000,
-        "artifacts": [_artifact(a) for a in o.objects("artifacts")],
-        "artifacts_dropped": o.texts("artifacts_dropped"),
-        "network": [_attempt(a) for a in o.objects("network")],
-        "findings": [_finding(f) for f in o.objects("findings")],
-        "hints": [Hint(h.text("kind"), h.text("subject")) for h in o.objects("hints")],
-    }
+    return Outcome(
+        status=status,
+        exit_code=code,
+        stdout=o.text("stdout"),
+        stderr=o.text("stderr"),
+        signal=o.text("signal"),
+        reason=o.text("reason"),
+        stdout_truncated=o.flag("stdout_truncated"),
+        stderr_truncated=o.flag("stderr_truncated"),
+        duration=o.number("duration_ms") / 1000,
+        artifacts=[_artifact(a) for a in o.objects("artifacts")],
+        artifacts_dropped=o.texts("artifacts_dropped"),
+        network=[_attempt(a) for a in o.objects("network")],
+        findings=[_finding(f) for f in o.objects("findings")],
+        hints=[Hint(h.text("kind"), h.text("subject")) for h in o.objects("hints")],
+    )
 
 
 def _artifact(o: Object) -> Artifact:
