@@ -158,7 +158,7 @@ type Config struct {
 // ErrUnknownKey is what Config.Authenticate returns for a key that it does not know.
 var ErrUnknownKey = httpgate.ErrUnknown
 
-// A Caller is who sends a request, and an AuditEvent what somebody has done.
+// Caller identifies who sends a request. AuditEvent records what a caller, or one of its programs, did.
 type (
 	Caller     = database.Caller
 	AuditEvent = database.AuditEvent

@@ -2,8 +2,8 @@ package database
 
 import "time"
 
-// An AuditEvent tells that somebody made, used or removed something, or tried to, or that a program of his tried to reach something. It
-// has neither code nor output.
+// An AuditEvent records a request that creates, uses or removes something, whether it succeeded or not, or a program's attempt to connect
+// to a host. It contains neither code nor output.
 type AuditEvent struct {
 	Number int64     `json:"number"` // later events of a log have larger ones; 0 until they are in one
 	Time   time.Time `json:"at"`     // of the request or attempt

@@ -1,4 +1,4 @@
-"""The private server of this process: a `llmsandbox serve` that nobody else can use and that ends with this process."""
+"""The private server of this process: a `llmsandbox serve` that only this user can connect to and that ends with the process."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def arguments(isolation: str | None, args: Sequence[str]) -> tuple[str, ...]:
 
 
 def _directory() -> str:
-    """Return the directory of this user's sockets, which nobody else can enter."""
+    """Return the directory for this user's sockets. Other users cannot enter it."""
     path = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir(), f"llmsandbox-{os.getuid()}")
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
@@ -165,7 +165,7 @@ class Connection(Protocol):
     """A connection to a private server."""
 
     def end(self) -> None:
-        """Have the server see the end of the connection, whoever waits for it here."""
+        """Shut the connection down, also while a thread waits for an answer, so that the server sees its end."""
 
 
 _servers: dict[tuple[str, ...], Server] = {}
