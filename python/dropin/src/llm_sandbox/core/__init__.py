@@ -1,0 +1,1 @@
+"""The configuration and the base class of sessions."""
