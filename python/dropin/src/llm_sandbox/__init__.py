@@ -1,5 +1,6 @@
 """The names of llm-sandbox, on LLM Sandbox."""
 
+from llm_sandbox.backends import BackendCapabilities, BackendDefinition, get_backend, list_backends, register_backend
 from llm_sandbox.const import DefaultImage, SandboxBackend, SupportedLanguage
 from llm_sandbox.core.config import SessionConfig
 from llm_sandbox.data import ConsoleOutput, ExecutionResult, FileType, PlotOutput, StreamCallback
@@ -14,9 +15,15 @@ from llm_sandbox.exceptions import (
     ValidationError,
 )
 from llm_sandbox.interactive import InteractiveSettings, KernelType
+from llm_sandbox.local.config import LocalSandboxConfig
 from llm_sandbox.security import RestrictedModule, SecurityIssueSeverity, SecurityPattern, SecurityPolicy
+from llm_sandbox.security.presets import get_security_policy
+from llm_sandbox.security.seccomp import SeccompPolicy
+from llm_sandbox.windows.config import WindowsMxcConfig
 
 __all__ = [
+    "BackendCapabilities",
+    "BackendDefinition",
     "ConsoleOutput",
     "ContainerError",
     "DefaultImage",
@@ -24,6 +31,7 @@ __all__ = [
     "FileType",
     "InteractiveSettings",
     "KernelType",
+    "LocalSandboxConfig",
     "NotOpenSessionError",
     "PlotOutput",
     "ResourceError",
@@ -31,6 +39,7 @@ __all__ = [
     "SandboxBackend",
     "SandboxError",
     "SandboxTimeoutError",
+    "SeccompPolicy",
     "SecurityError",
     "SecurityIssueSeverity",
     "SecurityPattern",
@@ -40,4 +49,9 @@ __all__ = [
     "StreamCallback",
     "SupportedLanguage",
     "ValidationError",
+    "WindowsMxcConfig",
+    "get_backend",
+    "get_security_policy",
+    "list_backends",
+    "register_backend",
 ]

@@ -144,7 +144,11 @@ class AbstractLanguageHandler(ABC):
 
     def filter_comments(self, code: str) -> str:
         """Return the code without comments. Strings and line numbers stay."""
-        kinds = [re.compile(p, re.MULTILINE) for p in (self.literals, self.get_multiline_comment_patterns(), self.get_inline_comment_patterns()) if p]
+        kinds = [
+            re.compile(p, re.MULTILINE)
+            for p in (self.literals, self.get_multiline_comment_patterns(), self.get_inline_comment_patterns())
+            if p
+        ]
         found = [kind.search(code) for kind in kinds]
         kept: list[str] = []
         position = 0

@@ -14,7 +14,7 @@ from llm_sandbox.language_handlers.runtime_context import RuntimeContext
 class CppHandler(AbstractLanguageHandler):
     """How C++ is compiled, run and read."""
 
-    literals = r'R"(?P<delimiter>[^()\\\s]{0,16})\([\s\S]*?\)(?P=delimiter)"|"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'"
+    literals = r'R"(?P<delimiter>[^()\\\s]{0,16})\([\s\S]*?(?:\)(?P=delimiter)"|\Z)|"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'"
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         super().__init__(logger)

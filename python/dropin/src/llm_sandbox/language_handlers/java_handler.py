@@ -12,7 +12,7 @@ from llm_sandbox.language_handlers.base import AbstractLanguageHandler, Language
 class JavaHandler(AbstractLanguageHandler):
     """How Java is run and read."""
 
-    literals = r'"""(?:[^\\]|\\.)*?"""|"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'"
+    literals = r'"""(?:[^\\]|\\[\s\S])*?(?:"""|\Z)|"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'"
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         super().__init__(logger)

@@ -17,7 +17,9 @@ _CRAN = "https://cran.rstudio.com/"
 class RHandler(AbstractLanguageHandler):
     """How R is run and read."""
 
-    literals = r'[rR]"-*\([\s\S]*?\)-*"|' r"[rR]'-*\([\s\S]*?\)-*'|" r'"(?:[^"\\]|\\.)*"|' r"'(?:[^'\\]|\\.)*'|`[^`\n]*`"
+    literals = (
+        r'[rR]"-*\([\s\S]*?(?:\)-*"|\Z)|' r"[rR]'-*\([\s\S]*?(?:\)-*'|\Z)|" r'"(?:[^"\\]|\\[\s\S])*"|' r"'(?:[^'\\]|\\[\s\S])*'|`[^`\n]*`"
+    )
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         super().__init__(logger)

@@ -14,7 +14,7 @@ _REGEX = r"(?:^|[=(,;!&|?{}\[\n]|\b(?:if|unless|when|and|or|not|return)\b)[ \t]*
 class RubyHandler(AbstractLanguageHandler):
     """How Ruby is run and read."""
 
-    literals = r'"(?:[^"\\]|\\.)*"|' r"'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|" + _REGEX
+    literals = r'"(?:[^"\\]|\\[\s\S])*"|' r"'(?:[^'\\]|\\[\s\S])*'|`(?:[^`\\]|\\[\s\S])*`|" + _REGEX
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         super().__init__(logger)

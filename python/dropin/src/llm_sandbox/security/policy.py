@@ -52,7 +52,8 @@ class SecurityPolicy(BaseModel):
     """
 
     severity_threshold: SecurityIssueSeverity = Field(
-        default=SecurityIssueSeverity.SAFE, description="The severity from which on code is unsafe. SAFE: all findings are listed, none counts."
+        default=SecurityIssueSeverity.SAFE,
+        description="The severity from which on code is unsafe. SAFE: all findings are listed, none counts.",
     )
     patterns: list[SecurityPattern] | None = Field(default=None, description="Patterns that code must not match.")
     restricted_modules: list[RestrictedModule] | None = Field(default=None, description="Modules that code must not import.")

@@ -1,0 +1,1 @@
+"""Settings of sandboxes on this machine."""
