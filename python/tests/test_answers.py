@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
+from conftest import answer
 
 import llmsandbox
 
@@ -25,42 +23,6 @@ RESULT: dict[str, object] = {
     "duration_ms": 1,
     "artifacts": [],
 }
-
-
-def answer(body: object, status: str = "200 OK", kind: str = "application/json", more: str = "") -> bytes:
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\nConnection: close\r\n{more}\r\n".encode() + data
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    """A function that has a peer answer each connection with the next of some bytes, and returns its URL."""
-    listeners: list[socket.socket] = []
-    threads: list[threading.Thread] = []
-
-    def start(*answers: bytes) -> str:
-        listener = socket.create_server(("127.0.0.1", 0))
-        listeners.append(listener)
-
-        def run() -> None:
-            for data in answers:
-                connection, _ = listener.accept()
-                with connection:
-                    connection.recv(1)
-                    connection.sendall(data)
-                    connection.shutdown(socket.SHUT_WR)
-                    while connection.recv(1 << 16):
-                        pass  # a peer that closes before it has read all would reset the connection
-
-        threads.append(threading.Thread(target=run))
-        threads[-1].start()
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
-
-    yield start
-    for thread in threads:
-        thread.join(30)
-    for listener in listeners:
-        listener.close()
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from llmsandbox._async.sandbox import AsyncFiles as AsyncFiles
     from llmsandbox._async.sandbox import AsyncSandbox as AsyncSandbox
     from llmsandbox._describe import Completion as Completion
+    from llmsandbox._describe import Copied as Copied
     from llmsandbox._describe import FileInfo as FileInfo
     from llmsandbox._describe import SandboxInfo as SandboxInfo
     from llmsandbox._describe import Secret as Secret
@@ -70,7 +71,7 @@ _MODULES = {
     "_async.client": ("AsyncClient", "run_async"),
     "_async.kernel": ("AsyncKernel",),
     "_async.sandbox": ("AsyncFiles", "AsyncSandbox"),
-    "_describe": ("Completion", "FileInfo", "SandboxInfo", "Secret", "Variable"),
+    "_describe": ("Completion", "Copied", "FileInfo", "SandboxInfo", "Secret", "Variable"),
     "_errors": (
         "APIError",
         "AuthenticationError",

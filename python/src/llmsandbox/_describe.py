@@ -42,6 +42,15 @@ class FileInfo:
 
 
 @dataclass(frozen=True)
+class Copied:
+    """What was copied: how many files, and bytes of their content. `skipped` lists what was left out, such as symbolic links."""
+
+    files: int
+    bytes: int
+    skipped: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True)
 class Variable:
     """A variable of a kernel. `value` is the beginning of its representation."""
 

@@ -78,7 +78,7 @@ class RefusedError(APIError):
 
 
 class TooLargeError(InvalidError):
-    """The request is too large."""
+    """The request is too large, or what it asks for is larger than what was set."""
 
 
 class BusyError(APIError):

@@ -27,9 +27,12 @@ def encode_head(method: str, target: str, headers: Mapping[str, str]) -> bytes:
 class Decoder:
     """Decodes the answer to one request, as it comes in pieces of any size."""
 
-    def __init__(self) -> None:
+    def __init__(self, upgrade: bool = False) -> None:
+        self._upgrade = upgrade  # the server may switch to another protocol
         self.status = 0  # until the head has come
-        self.headers: dict[str, str] = {}
+        self.headers: dict[str, str] = {}  # the first of each name
+        self.fields: list[tuple[str, str]] = []  # all headers
+        self.trailers: dict[str, str] = {}
         self.proceed = False  # 100 Continue has come
         self.done = False
         self.keep_alive = False  # another request can follow once it is done
@@ -81,9 +84,9 @@ class Decoder:
         code = rest[:3]
         if version not in ("HTTP/1.1", "HTTP/1.0") or len(code) != 3 or not (code.isascii() and code.isdigit()) or code < "100":
             raise ProtocolError("the answer is not HTTP")
-        if code == "101":
+        if code == "101" and not self._upgrade:
             raise ProtocolError("the server switches to another protocol")
-        if code.startswith("1"):
+        if code.startswith("1") and code != "101":
             self.proceed = self.proceed or code == "100"
             return True
         headers: dict[str, str] = {}
@@ -95,6 +98,7 @@ class Decoder:
             if key in headers and key in ("content-length", "transfer-encoding"):
                 raise ProtocolError(f"the answer has more than one header {name}")
             headers.setdefault(key, value.strip())
+            self.fields.append((name, value.strip()))
         self.status, self.headers = int(code), headers
         options = headers.get("connection", "").lower().split(",")
         self.keep_alive = version == "HTTP/1.1" and "close" not in (option.strip() for option in options)
@@ -105,6 +109,8 @@ class Decoder:
         length, coding = self.headers.get("content-length"), self.headers.get("transfer-encoding")
         if self.status in (204, 304):
             self.done = True
+        elif self.status == 101:
+            self._step = self._read_to_end  # it is the other protocol's
         elif coding is not None:
             if coding.lower() != "chunked" or length is not None:
                 raise ProtocolError("the transfer encoding of the answer is not known")
@@ -169,4 +175,7 @@ class Decoder:
         if self._left > MAX_HEAD:
             raise ProtocolError("the trailers of the answer are too long")
         self.done = line == b""
+        name, colon, value = line.decode("latin-1").partition(":")
+        if colon:
+            self.trailers[name.strip().lower()] = value.strip()
         return True

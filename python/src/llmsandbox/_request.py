@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +19,7 @@ from llmsandbox._json import MalformedError, Object, decode_object
 JSON = "application/json"
 EVENTS = "text/event-stream"
 CONTENT = "application/octet-stream"
+ARCHIVE = "application/x-tar"
 PROBLEM = "application/problem+json"
 
 MAX_BODY = 8 << 20  # of a request in JSON, by the server
@@ -34,15 +36,27 @@ LONGEST_WAIT = 30.0
 PATIENCE = 300.0
 
 
+Content = bytes | Path | Callable[[], Iterator[bytes]]
+PIECE = 64 << 10
+
+
+@dataclass(frozen=True)
+class Body:
+    """What is sent with a request. Without a length, it is sent in chunks."""
+
+    length: int | None
+    pieces: Iterator[bytes]
+
+
 @dataclass(frozen=True)
 class Request:
-    """A request. `body` is sent as JSON, and `content` is that of a file."""
+    """A request. `body` is sent as JSON, and `content` is that of a file or archive: bytes, a file, or a function that yields it."""
 
     method: str
     path: str
     query: Sequence[tuple[str, str]] = ()
     body: Mapping[str, object] | None = None
-    content: bytes | Path | None = None
+    content: Content | None = None
     accept: str = JSON
     success: int = 200
 
@@ -51,8 +65,8 @@ class Request:
         """Path and query as they are sent."""
         return quote(self.path) + ("?" + urlencode(self.query, quote_via=quote) if self.query else "")
 
-    def encoded(self) -> bytes | Path:
-        """Return the body as it is sent, or the file that has it."""
+    def encoded(self) -> Content:
+        """Return what is sent."""
         if self.content is not None:
             return self.content
         if self.body is None:
@@ -67,14 +81,47 @@ class Request:
             raise TooLargeError(f"the request has more than {MAX_BODY >> 20} MiB: write files instead")
         return data
 
-    def headers(self, length: int) -> dict[str, str]:
+    def headers(self, length: int | None) -> dict[str, str]:
         """Return the headers that are about the request itself."""
         headers = {"Accept": self.accept, "Accept-Encoding": "identity"}  # so that limits are of what is read
         if self.body is not None or self.content is not None:
             headers["Content-Type"] = JSON if self.content is None else CONTENT
-        if length or self.method in ("POST", "PUT", "PATCH"):
+        if length is None:
+            headers["Transfer-Encoding"] = "chunked"
+        elif length or self.method in ("POST", "PUT", "PATCH"):
             headers["Content-Length"] = str(length)
         return headers
+
+
+@contextmanager
+def opened(content: Content) -> Generator[Body, None, None]:
+    """Open what is sent."""
+    if isinstance(content, bytes):
+        yield Body(len(content), iter((content,)))
+    elif isinstance(content, Path):
+        with content.open("rb") as file:
+            length = os.fstat(file.fileno()).st_size
+            yield Body(length, _file_pieces(file, length))
+    else:
+        yield Body(None, _chunks(content()))
+
+
+def _file_pieces(file: BinaryIO, length: int) -> Iterator[bytes]:
+    while length > 0:
+        try:
+            piece = file.read(min(PIECE, length))
+        except OSError as e:
+            raise Error(f"the file that is sent cannot be read: {e}") from e
+        if not piece:
+            raise Error("the file that is sent has become shorter meanwhile")
+        length -= len(piece)
+        yield piece
+
+
+def _chunks(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield b"%x\r\n%b\r\n" % (len(piece), piece)
+    yield b"0\r\n\r\n"
 
 
 def given(**members: object) -> dict[str, object]:
@@ -217,9 +264,9 @@ def program_files(files: Mapping[str, str | bytes] | None) -> dict[str, object]:
     return encoded
 
 
-def is_content(headers: Mapping[str, str]) -> bool:
-    """Whether an answer is a file whose end can be seen."""
-    return media_type(headers) == CONTENT and ("content-length" in headers or "transfer-encoding" in headers)
+def is_content(request: Request, headers: Mapping[str, str]) -> bool:
+    """Whether an answer is a file or archive, as was asked for, whose end can be seen."""
+    return media_type(headers) == request.accept and ("content-length" in headers or "transfer-encoding" in headers)
 
 
 def unreachable(endpoint: Endpoint, cause: OSError) -> ConnectError:
@@ -233,19 +280,3 @@ def lost(endpoint: Endpoint, cause: Exception) -> LostError:
     """Return the exception for a request without an answer."""
     server = "the private server of this process" if endpoint.process else f"the server at {endpoint}"
     return LostError(f"the connection to {server} ended: {cause}")
-
-
-def file_size(file: BinaryIO) -> int:
-    """Return the size of an open file."""
-    return os.fstat(file.fileno()).st_size
-
-
-def read_piece(file: BinaryIO, most: int) -> bytes:
-    """Return the next piece of a file that is sent."""
-    try:
-        piece = file.read(most)
-    except OSError as e:
-        raise Error(f"the file that is sent cannot be read: {e}") from e
-    if not piece:
-        raise Error("the file that is sent has become shorter meanwhile")
-    return piece

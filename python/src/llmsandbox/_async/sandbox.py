@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -13,10 +12,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from llmsandbox._async.client import AsyncClient, default_client
+from llmsandbox._async.copying import receive_archive, receive_file, send_directory
 from llmsandbox._async.kernel import AsyncKernel
 from llmsandbox._async.session import AsyncSession
-from llmsandbox._describe import FileInfo, SandboxInfo, Secret, parse_file, parse_sandbox
-from llmsandbox._errors import ClosedError, ConnectError, Error, NotFoundError
+from llmsandbox._describe import Copied, FileInfo, SandboxInfo, Secret, parse_file, parse_sandbox
+from llmsandbox._directory import MAX_FILES
+from llmsandbox._errors import ClosedError, ConnectError, Error, InvalidError, NotFoundError
 from llmsandbox._request import CONTENT, EVENTS, Request, checked_id, given, network_body, program, received_id, size, texts
 from llmsandbox._results import Event, Result, parse_result
 from llmsandbox._runs import known
@@ -329,23 +330,34 @@ class AsyncFiles:
         session = await self._sandbox._opened()
         await session.empty(Request("PUT", "/files", [("path", path)], content=data, success=204))
 
-    async def upload(self, source: str | os.PathLike[str], path: str) -> None:
-        """Copy a file of this machine into the sandbox."""
-        session = await self._sandbox._opened()
-        await session.empty(Request("PUT", "/files", [("path", path)], content=Path(source), success=204))
+    async def upload(self, source: str | os.PathLike[str], path: str) -> Copied:
+        """Copy a file or directory of this machine to a path in the sandbox.
 
-    async def download(self, path: str, target: str | os.PathLike[str]) -> None:
-        """Copy a file of the sandbox to this machine. The target appears once all of it has come."""
+        Files of a directory take the place of those that are there. Symbolic links in it are left out, and listed in what is returned.
+        """
         session = await self._sandbox._opened()
-        to = Path(target)
-        partial = to.with_name(f".{to.name}.{secrets.token_hex(4)}")
+        if Path(source).is_dir():
+            return await send_directory(session, "/files/archive", Path(source), path)
+        await session.empty(Request("PUT", "/files", [("path", path)], content=Path(source), success=204))
+        return Copied(1, os.stat(source).st_size)
+
+    async def download(
+        self, path: str, target: str | os.PathLike[str], *, max_bytes: int | str | None = None, max_files: int = MAX_FILES
+    ) -> Copied:
+        """Copy a file or directory of the sandbox to a path of this machine. The target appears once all of it has come.
+
+        The target of a directory must not exist, or be an empty directory. Only files and directories come: links are left out. More
+        than `max_bytes`, which for a directory is 4 GiB unless given, or `max_files` is an error.
+        """
+        session = await self._sandbox._opened()
+        most = size(max_bytes)
+        to = Path(os.path.abspath(target))
         try:
-            with partial.open("xb") as file:
-                await session.copy(Request("GET", "/files", [("path", path)], accept=CONTENT), file.write)
-            partial.replace(to)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+            return await receive_file(session, Request("GET", "/files", [("path", path)], accept=CONTENT), to, most)
+        except InvalidError as e:
+            if e.code != "invalid" or (await self.stat(path)).type != "directory":
+                raise
+        return await receive_archive(session, "/files/archive", path, to, most, max_files)
 
     async def list(self, path: str = ".") -> builtins.list[FileInfo]:
         """List a directory, sorted by name."""

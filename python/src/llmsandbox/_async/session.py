@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import AsyncGenerator, Callable
-from pathlib import Path
-from typing import BinaryIO
 
-from llmsandbox._async.transport import PIECE, AsyncConnection, AsyncTransport
+from llmsandbox._async.transport import AsyncConnection, AsyncTransport
 from llmsandbox._endpoint import Endpoint
 from llmsandbox._errors import APIError, LostError
 from llmsandbox._events import EventDecoder
@@ -20,13 +18,14 @@ from llmsandbox._request import (
     MAX_PROBLEM,
     MAX_READ,
     MAX_RESULT,
+    Body,
+    Content,
     Request,
-    file_size,
     is_content,
     is_last,
     lost,
     media_type,
-    read_piece,
+    opened,
     refusal,
     retry_after,
     unreachable,
@@ -45,6 +44,8 @@ class AsyncAnswer:
     def __init__(self, transport: AsyncTransport, connection: AsyncConnection, decoder: Decoder, body: bytes) -> None:
         self.status = decoder.status
         self.headers = decoder.headers
+        self.fields = decoder.fields
+        self.trailers = decoder.trailers  # once the body has come to its end
         self._transport = transport
         self._connection = connection
         self._decoder = decoder
@@ -113,18 +114,19 @@ class AsyncSession:
         finally:
             answer.close()
 
-    async def copy(self, request: Request, write: Callable[[bytes], object]) -> None:
-        """Hand on the content of a file as it comes."""
+    async def copy(self, request: Request, write: Callable[[bytes], object]) -> dict[str, str]:
+        """Hand on the content of a file or archive as it comes, and return the trailers."""
         answer = await self._content(request)
         try:
             while piece := await answer.piece():
                 write(piece)
+            return answer.trailers
         finally:
             answer.close()
 
     async def _content(self, request: Request) -> AsyncAnswer:
         answer = await self.send(request)
-        if not is_content(answer.headers):
+        if not is_content(request, answer.headers):
             answer.close()
             raise MalformedError("the server's answer cannot be used: it is not a file's content whose end can be seen")
         return answer
@@ -166,18 +168,18 @@ class AsyncSession:
             await self._transport.sleep(wait)
         raise AssertionError("unreachable")
 
-    async def _attempt(self, request: Request, body: bytes | Path) -> AsyncAnswer:
-        if isinstance(body, Path):
-            with body.open("rb") as file:
-                return await self._exchange(request, b"", file)
-        return await self._exchange(request, body, None)
+    async def _attempt(self, request: Request, content: Content) -> AsyncAnswer:
+        with opened(content) as body:
+            return await self._exchange(request, body)
 
-    async def _exchange(self, request: Request, body: bytes, file: BinaryIO | None) -> AsyncAnswer:
-        length = len(body) if file is None else file_size(file)
-        headers = self.endpoint.headers() | request.headers(length)
-        if length > SMALL_BODY:
+    async def _exchange(self, request: Request, body: Body) -> AsyncAnswer:
+        headers = self.endpoint.headers() | request.headers(body.length)
+        small = body.length is not None and body.length <= SMALL_BODY
+        if not small:
             headers["Expect"] = "100-continue"
         head = encode_head(request.method, self.endpoint.prefix + self._base + request.target, headers)
+        if small:
+            head += b"".join(body.pieces)
         fresh = False
         while True:
             try:
@@ -186,12 +188,8 @@ class AsyncSession:
                 raise unreachable(self.endpoint, e) from e
             decoder = Decoder()
             try:
-                received = b""
-                if length <= SMALL_BODY and file is None:
-                    await connection.send(head + body)
-                else:
-                    await connection.send(head)
-                    received = await self._send_body(connection, decoder, body, file, length)
+                await connection.send(head)
+                received = b"" if small else await self._send_body(connection, decoder, body)
                 while not decoder.status:
                     received += decoder.feed(await connection.receive() or b"")
                 return AsyncAnswer(self._transport, connection, decoder, received)
@@ -205,10 +203,10 @@ class AsyncSession:
                 connection.close()
                 raise
 
-    async def _send_body(self, connection: AsyncConnection, decoder: Decoder, body: bytes, file: BinaryIO | None, length: int) -> bytes:
+    async def _send_body(self, connection: AsyncConnection, decoder: Decoder, body: Body) -> bytes:
         """Send a body, unless the server refuses it before, and return what has come of the answer's body."""
         received = b""
-        while length > SMALL_BODY and not decoder.proceed and not decoder.status:
+        while not decoder.proceed and not decoder.status:
             data = await connection.receive(PROCEED_TIME)
             if data is None:
                 break  # something between does not know of 100 Continue
@@ -217,12 +215,8 @@ class AsyncSession:
             decoder.keep_alive = False  # the server still expects the body
             return received
         try:
-            if file is None:
-                await connection.send(body)
-            while file is not None and length > 0:
-                piece = read_piece(file, min(PIECE, length))
+            for piece in body.pieces:
                 await connection.send(piece)
-                length -= len(piece)
         except ConnectionError:
             pass  # the server takes no more: its answer says why
         return received

@@ -6,10 +6,8 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Generator, Callable
-from pathlib import Path
-from typing import BinaryIO
 
-from llmsandbox._sync.transport import PIECE, Connection, Transport
+from llmsandbox._sync.transport import Connection, Transport
 from llmsandbox._endpoint import Endpoint
 from llmsandbox._errors import APIError, LostError
 from llmsandbox._events import EventDecoder
@@ -21,13 +19,14 @@ from llmsandbox._request import (
     MAX_PROBLEM,
     MAX_READ,
     MAX_RESULT,
+    Body,
+    Content,
     Request,
-    file_size,
     is_content,
     is_last,
     lost,
     media_type,
-    read_piece,
+    opened,
     refusal,
     retry_after,
     unreachable,
@@ -46,6 +45,8 @@ class Answer:
     def __init__(self, transport: Transport, connection: Connection, decoder: Decoder, body: bytes) -> None:
         self.status = decoder.status
         self.headers = decoder.headers
+        self.fields = decoder.fields
+        self.trailers = decoder.trailers  # once the body has come to its end
         self._transport = transport
         self._connection = connection
         self._decoder = decoder
@@ -114,18 +115,19 @@ class Session:
         finally:
             answer.close()
 
-    def copy(self, request: Request, write: Callable[[bytes], object]) -> None:
-        """Hand on the content of a file as it comes."""
+    def copy(self, request: Request, write: Callable[[bytes], object]) -> dict[str, str]:
+        """Hand on the content of a file or archive as it comes, and return the trailers."""
         answer = self._content(request)
         try:
             while piece := answer.piece():
                 write(piece)
+            return answer.trailers
         finally:
             answer.close()
 
     def _content(self, request: Request) -> Answer:
         answer = self.send(request)
-        if not is_content(answer.headers):
+        if not is_content(request, answer.headers):
             answer.close()
             raise MalformedError("the server's answer cannot be used: it is not a file's content whose end can be seen")
         return answer
@@ -167,18 +169,18 @@ class Session:
             self._transport.sleep(wait)
         raise AssertionError("unreachable")
 
-    def _attempt(self, request: Request, body: bytes | Path) -> Answer:
-        if isinstance(body, Path):
-            with body.open("rb") as file:
-                return self._exchange(request, b"", file)
-        return self._exchange(request, body, None)
+    def _attempt(self, request: Request, content: Content) -> Answer:
+        with opened(content) as body:
+            return self._exchange(request, body)
 
-    def _exchange(self, request: Request, body: bytes, file: BinaryIO | None) -> Answer:
-        length = len(body) if file is None else file_size(file)
-        headers = self.endpoint.headers() | request.headers(length)
-        if length > SMALL_BODY:
+    def _exchange(self, request: Request, body: Body) -> Answer:
+        headers = self.endpoint.headers() | request.headers(body.length)
+        small = body.length is not None and body.length <= SMALL_BODY
+        if not small:
             headers["Expect"] = "100-continue"
         head = encode_head(request.method, self.endpoint.prefix + self._base + request.target, headers)
+        if small:
+            head += b"".join(body.pieces)
         fresh = False
         while True:
             try:
@@ -187,12 +189,8 @@ class Session:
                 raise unreachable(self.endpoint, e) from e
             decoder = Decoder()
             try:
-                received = b""
-                if length <= SMALL_BODY and file is None:
-                    connection.send(head + body)
-                else:
-                    connection.send(head)
-                    received = self._send_body(connection, decoder, body, file, length)
+                connection.send(head)
+                received = b"" if small else self._send_body(connection, decoder, body)
                 while not decoder.status:
                     received += decoder.feed(connection.receive() or b"")
                 return Answer(self._transport, connection, decoder, received)
@@ -206,10 +204,10 @@ class Session:
                 connection.close()
                 raise
 
-    def _send_body(self, connection: Connection, decoder: Decoder, body: bytes, file: BinaryIO | None, length: int) -> bytes:
+    def _send_body(self, connection: Connection, decoder: Decoder, body: Body) -> bytes:
         """Send a body, unless the server refuses it before, and return what has come of the answer's body."""
         received = b""
-        while length > SMALL_BODY and not decoder.proceed and not decoder.status:
+        while not decoder.proceed and not decoder.status:
             data = connection.receive(PROCEED_TIME)
             if data is None:
                 break  # something between does not know of 100 Continue
@@ -218,12 +216,8 @@ class Session:
             decoder.keep_alive = False  # the server still expects the body
             return received
         try:
-            if file is None:
-                connection.send(body)
-            while file is not None and length > 0:
-                piece = read_piece(file, min(PIECE, length))
+            for piece in body.pieces:
                 connection.send(piece)
-                length -= len(piece)
         except ConnectionError:
             pass  # the server takes no more: its answer says why
         return received
