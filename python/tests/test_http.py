@@ -120,7 +120,7 @@ def test_events(size: int) -> None:
     stream = b':\n\nevent: stdout\ndata: "a"\n\nid: 1\nevent: result\r\ndata: {}\r\n\r\ndata: unnamed\n\nevent: cut\ndata: "x"\n'
     decoder = EventDecoder(100)
     events = [event for at in range(0, len(stream), size) for event in decoder.feed(stream[at : at + size])]
-    assert events == [ServerEvent("stdout", b'"a"'), ServerEvent("result", b"{}")]
+    assert events == [ServerEvent("stdout", b'"a"'), ServerEvent("result", b"{}", "1")]
 
 
 @pytest.mark.parametrize("stream", [b"data: " + b"x" * 200, b"data: xxxxxxxxxx\n" * 20])

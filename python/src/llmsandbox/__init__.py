@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from llmsandbox._async.client import AsyncClient as AsyncClient
     from llmsandbox._async.client import run_async as run_async
     from llmsandbox._async.kernel import AsyncKernel as AsyncKernel
+    from llmsandbox._async.process import AsyncProcess as AsyncProcess
     from llmsandbox._async.sandbox import AsyncFiles as AsyncFiles
     from llmsandbox._async.sandbox import AsyncSandbox as AsyncSandbox
     from llmsandbox._describe import Completion as Completion
     from llmsandbox._describe import Copied as Copied
     from llmsandbox._describe import FileInfo as FileInfo
+    from llmsandbox._describe import ProcessInfo as ProcessInfo
     from llmsandbox._describe import SandboxInfo as SandboxInfo
     from llmsandbox._describe import Secret as Secret
     from llmsandbox._describe import Variable as Variable
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from llmsandbox._sync.client import Client as Client
     from llmsandbox._sync.client import run as run
     from llmsandbox._sync.kernel import Kernel as Kernel
+    from llmsandbox._sync.process import Process as Process
     from llmsandbox._sync.sandbox import Files as Files
     from llmsandbox._sync.sandbox import Sandbox as Sandbox
 
@@ -70,8 +73,9 @@ if TYPE_CHECKING:
 _MODULES = {
     "_async.client": ("AsyncClient", "run_async"),
     "_async.kernel": ("AsyncKernel",),
+    "_async.process": ("AsyncProcess",),
     "_async.sandbox": ("AsyncFiles", "AsyncSandbox"),
-    "_describe": ("Completion", "Copied", "FileInfo", "SandboxInfo", "Secret", "Variable"),
+    "_describe": ("Completion", "Copied", "FileInfo", "ProcessInfo", "SandboxInfo", "Secret", "Variable"),
     "_errors": (
         "APIError",
         "AuthenticationError",
@@ -111,6 +115,7 @@ _MODULES = {
     ),
     "_sync.client": ("Client", "run"),
     "_sync.kernel": ("Kernel",),
+    "_sync.process": ("Process",),
     "_sync.sandbox": ("Files", "Sandbox"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -42,6 +42,23 @@ class FileInfo:
 
 
 @dataclass(frozen=True)
+class ProcessInfo:
+    """A program that was started in a sandbox.
+
+    `pid` is that of the sandbox. If not `running`, it has ended, and what it has started has not. `cpu_time` is in seconds and `memory` in
+    bytes, both of it and of what it has started.
+    """
+
+    id: int
+    pid: int
+    argv: list[str]
+    started: datetime.datetime
+    running: bool
+    cpu_time: float
+    memory: int
+
+
+@dataclass(frozen=True)
 class Copied:
     """What was copied: how many files, and bytes of their content. `skipped` lists what was left out, such as symbolic links."""
 
@@ -93,6 +110,19 @@ def parse_sandbox(o: Object) -> SandboxInfo:
         deadline=_time(o.text("deadline")) if o.text("deadline") else None,
         paused=o.flag("paused"),
         labels=o.text_map("labels"),
+    )
+
+
+def parse_process(o: Object) -> ProcessInfo:
+    """Return a program of the API."""
+    return ProcessInfo(
+        id=o.integer("id"),
+        pid=o.integer("pid"),
+        argv=o.texts("argv"),
+        started=_time(o.text("started")),
+        running=o.flag("running"),
+        cpu_time=o.number("cpu_ms") / 1000,
+        memory=o.integer("memory_bytes"),
     )
 
 

@@ -13,6 +13,7 @@ class ServerEvent:
 
     name: str
     data: bytes
+    id: str = ""
 
 
 class EventDecoder:
@@ -23,6 +24,7 @@ class EventDecoder:
         self._buffer = bytearray()
         self._searched = 0
         self._name = ""
+        self._id = ""
         self._data = bytearray()
 
     def feed(self, data: bytes) -> list[ServerEvent]:
@@ -43,12 +45,14 @@ class EventDecoder:
     def _line(self, line: bytes, events: list[ServerEvent]) -> None:
         if not line:
             if self._name:
-                events.append(ServerEvent(self._name, bytes(self._data)))
-            self._name, self._data = "", bytearray()
+                events.append(ServerEvent(self._name, bytes(self._data), self._id))
+            self._name, self._id, self._data = "", "", bytearray()
             return
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"event":
             self._name = value.decode("utf-8", "replace")
+        elif field == b"id":
+            self._id = value.decode("utf-8", "replace")
         elif field == b"data":
             self._data += value  # the server's data is one line of JSON

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,8 @@ class Request:
     content: Content | None = None
     accept: str = JSON
     success: int = 200
+    also: int = 0  # another status that is a success
+    last_event: str = ""  # behind which a stream of events goes on
 
     @property
     def target(self) -> str:
@@ -86,6 +89,8 @@ class Request:
         headers = {"Accept": self.accept, "Accept-Encoding": "identity"}  # so that limits are of what is read
         if self.body is not None or self.content is not None:
             headers["Content-Type"] = JSON if self.content is None else CONTENT
+        if self.last_event:
+            headers["Last-Event-ID"] = self.last_event
         if length is None:
             headers["Transfer-Encoding"] = "chunked"
         elif length or self.method in ("POST", "PUT", "PATCH"):
@@ -191,6 +196,13 @@ def checked_id(value: str) -> str:
     """Return an id that is one element of a path."""
     if not value or len(value) > MAX_ID or value.strip("abcdefghijklmnopqrstuvwxyz0123456789-"):
         raise InvalidError(f"{value[:MAX_ID]!r} is not an id")
+    return value
+
+
+def event_id(value: str) -> str:
+    """Return the id of an event of a program, or of none."""
+    if value and re.fullmatch(r"[0-9]{1,18}-[0-9]{1,18}", value) is None:
+        raise InvalidError(f"{value[:MAX_ID]!r} is not the id of an event")
     return value
 
 

@@ -253,11 +253,16 @@ class Event:
     """Output of code that runs, or its end.
 
     `kind` is "stdout" or "stderr", and `text` what was written; or "done" for the last event, which has the `result`.
+
+    Of a `Process`, `id` is where its output can go on. With `missing`, so many bytes before the next event of that kind are no longer
+    kept.
     """
 
     kind: str
     text: str = ""
     result: Result | Cell | None = None
+    id: str = ""
+    missing: int = 0
 
 
 # What can be shown of a result in a notebook.

@@ -29,7 +29,12 @@ def event_of(event: ServerEvent, parse: Callable[[Object], R]) -> Event | None:
         text = decode(event.data)
         if not isinstance(text, str):
             raise MalformedError("the server's answer cannot be used: output is not text")
-        return Event(event.name, text)
+        return Event(event.name, text, id=event.id)
+    if event.name == "gap":
+        gap = decode_object(event.data)
+        if gap.text("stream") not in ("stdout", "stderr") or gap.integer("bytes") <= 0:
+            raise MalformedError("the server's answer cannot be used: a gap of output is malformed")
+        return Event(gap.text("stream"), missing=gap.integer("bytes"), id=event.id)
     if event.name == "result":
         return Event("done", result=known(parse(decode_object(event.data))))
     if event.name == "problem":

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 from llmsandbox._async.client import AsyncClient, default_client
 from llmsandbox._async.copying import receive_archive, receive_file, send_directory
 from llmsandbox._async.kernel import AsyncKernel
+from llmsandbox._async.process import AsyncProcess
 from llmsandbox._async.session import AsyncSession
-from llmsandbox._describe import Copied, FileInfo, SandboxInfo, Secret, parse_file, parse_sandbox
+from llmsandbox._describe import Copied, FileInfo, ProcessInfo, SandboxInfo, Secret, parse_file, parse_process, parse_sandbox
 from llmsandbox._directory import MAX_FILES
 from llmsandbox._errors import ClosedError, ConnectError, Error, InvalidError, NotFoundError
-from llmsandbox._request import CONTENT, EVENTS, Request, checked_id, given, network_body, program, received_id, size, texts
+from llmsandbox._json import MalformedError
+from llmsandbox._request import CONTENT, EVENTS, MAX_RESULT, Request, checked_id, given, network_body, program, received_id, size, texts
 from llmsandbox._results import Event, Result, parse_result
 from llmsandbox._runs import known
 
@@ -254,6 +256,61 @@ class AsyncSandbox:
         session = await self._opened()
         request = Request("POST", path, body=body)
         return known(parse_result(await session.result(request)))
+
+    async def start(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout: float | None = None,
+        stdin: str | None = None,
+        stdin_open: bool = False,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> AsyncProcess:
+        """Start a program of the sandbox that goes on without this client: a line for its shell, or a program and its arguments.
+
+        stdin: its input, at most 64 KiB. stdin_open: input comes by `AsyncProcess.write`.
+        """
+        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        return await self._start({"argv": argv} | given(timeout_seconds=timeout, stdin=stdin, env=env, dir=cwd), stdin_open)
+
+    async def start_run(
+        self,
+        code: str,
+        *,
+        language: str | None = None,
+        timeout: float | None = None,
+        args: Sequence[str] = (),
+        stdin: str | None = None,
+        stdin_open: bool = False,
+        env: Mapping[str, str] | None = None,
+        files: Mapping[str, str | bytes] | None = None,
+        libraries: Sequence[str] = (),
+        cwd: str | None = None,
+    ) -> AsyncProcess:
+        """Start code that goes on without this client. See `run` for the arguments, and `start`."""
+        return await self._start(program(code, language, timeout, args, stdin, env, files, libraries, cwd), stdin_open)
+
+    async def _start(self, body: dict[str, object], stdin_open: bool) -> AsyncProcess:
+        session = await self._opened()
+        if stdin_open:
+            body["stdin_open"] = True
+        state = await session.json(Request("POST", "/processes", body=body, success=201, also=200), MAX_RESULT)
+        id, result = state.integer("id"), state.object("result")
+        if id <= 0 and result is None:
+            raise MalformedError("the server's answer cannot be used: a program has neither a number nor a result")
+        return AsyncProcess(self, max(id, 0), None if result is None else known(parse_result(result)))
+
+    async def process(self, id: int) -> AsyncProcess:
+        """Find a program that `start` or `start_run` started, by its id. Fails with NotFoundError if there is none."""
+        process = AsyncProcess(self, id)
+        await process.poll()
+        return process
+
+    async def processes(self) -> builtins.list[ProcessInfo]:
+        """List the programs that were started in the sandbox and run, the oldest first."""
+        session = await self._opened()
+        return [parse_process(o) for o in (await session.json(Request("GET", "/processes"))).objects("processes")]
 
     async def install(self, *libraries: str) -> None:
         """Install libraries of the sandbox's language, such as "numpy>=2". Fails with InstallError."""

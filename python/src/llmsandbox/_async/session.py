@@ -155,7 +155,7 @@ class AsyncSession:
         since = time.monotonic()
         for attempt in itertools.count(1):
             answer = await self._attempt(request, body)
-            if answer.status == request.success:
+            if answer.status in (request.success, request.also):
                 return answer
             try:
                 refused = refusal(answer.status, answer.headers, await answer.read(MAX_PROBLEM))

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 from llmsandbox._sync.client import Client, default_client
 from llmsandbox._sync.copying import receive_archive, receive_file, send_directory
 from llmsandbox._sync.kernel import Kernel
+from llmsandbox._sync.process import Process
 from llmsandbox._sync.session import Session
-from llmsandbox._describe import Copied, FileInfo, SandboxInfo, Secret, parse_file, parse_sandbox
+from llmsandbox._describe import Copied, FileInfo, ProcessInfo, SandboxInfo, Secret, parse_file, parse_process, parse_sandbox
 from llmsandbox._directory import MAX_FILES
 from llmsandbox._errors import ClosedError, ConnectError, Error, InvalidError, NotFoundError
-from llmsandbox._request import CONTENT, EVENTS, Request, checked_id, given, network_body, program, received_id, size, texts
+from llmsandbox._json import MalformedError
+from llmsandbox._request import CONTENT, EVENTS, MAX_RESULT, Request, checked_id, given, network_body, program, received_id, size, texts
 from llmsandbox._results import Event, Result, parse_result
 from llmsandbox._runs import known
 
@@ -255,6 +257,61 @@ class Sandbox:
         session = self._opened()
         request = Request("POST", path, body=body)
         return known(parse_result(session.result(request)))
+
+    def start(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout: float | None = None,
+        stdin: str | None = None,
+        stdin_open: bool = False,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Process:
+        """Start a program of the sandbox that goes on without this client: a line for its shell, or a program and its arguments.
+
+        stdin: its input, at most 64 KiB. stdin_open: input comes by `Process.write`.
+        """
+        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        return self._start({"argv": argv} | given(timeout_seconds=timeout, stdin=stdin, env=env, dir=cwd), stdin_open)
+
+    def start_run(
+        self,
+        code: str,
+        *,
+        language: str | None = None,
+        timeout: float | None = None,
+        args: Sequence[str] = (),
+        stdin: str | None = None,
+        stdin_open: bool = False,
+        env: Mapping[str, str] | None = None,
+        files: Mapping[str, str | bytes] | None = None,
+        libraries: Sequence[str] = (),
+        cwd: str | None = None,
+    ) -> Process:
+        """Start code that goes on without this client. See `run` for the arguments, and `start`."""
+        return self._start(program(code, language, timeout, args, stdin, env, files, libraries, cwd), stdin_open)
+
+    def _start(self, body: dict[str, object], stdin_open: bool) -> Process:
+        session = self._opened()
+        if stdin_open:
+            body["stdin_open"] = True
+        state = session.json(Request("POST", "/processes", body=body, success=201, also=200), MAX_RESULT)
+        id, result = state.integer("id"), state.object("result")
+        if id <= 0 and result is None:
+            raise MalformedError("the server's answer cannot be used: a program has neither a number nor a result")
+        return Process(self, max(id, 0), None if result is None else known(parse_result(result)))
+
+    def process(self, id: int) -> Process:
+        """Find a program that `start` or `start_run` started, by its id. Fails with NotFoundError if there is none."""
+        process = Process(self, id)
+        process.poll()
+        return process
+
+    def processes(self) -> builtins.list[ProcessInfo]:
+        """List the programs that were started in the sandbox and run, the oldest first."""
+        session = self._opened()
+        return [parse_process(o) for o in (session.json(Request("GET", "/processes"))).objects("processes")]
 
     def install(self, *libraries: str) -> None:
         """Install libraries of the sandbox's language, such as "numpy>=2". Fails with InstallError."""

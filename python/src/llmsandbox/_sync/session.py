@@ -156,7 +156,7 @@ class Session:
         since = time.monotonic()
         for attempt in itertools.count(1):
             answer = self._attempt(request, body)
-            if answer.status == request.success:
+            if answer.status in (request.success, request.also):
                 return answer
             try:
                 refused = refusal(answer.status, answer.headers, answer.read(MAX_PROBLEM))
