@@ -25,7 +25,8 @@ import (
 )
 
 // An ahead is an interpreter that was started before its code is known. It becomes the program of
-// one run; or it is a zygote, which forks the programs of runs, one at a time.
+// one run; or it is a zygote, which forks the programs of runs, one at a time; or it is a compiler, and
+// becomes the first of two steps.
 type ahead struct {
 	id         string // of the run that it will be; of a zygote, the one that its main file is named after
 	tag        string // of its process
@@ -83,14 +84,15 @@ func (h *heldAhead) find() bool {
 	return first
 }
 
-// Prepare starts the interpreter of the sandbox's language now. A Run of one file then gets it, or a
+// Prepare starts the interpreter of the sandbox's language now, or Java's compiler. A Run of one file then gets it, or a
 // process that it forks, and behaves as if it had only then been started; other runs, those with a terminal,
 // and those with variables that an interpreter reads when it starts, start a new one.
 //
 // Python's forks every run and kernel, one at a time, also of other handles, and is replaced when it
 // dies. It counts as three processes. Those of JavaScript, Ruby and R count as one, and serve the next run without
-// input, if nothing else has been executed since. Prepare fails with ErrUnsupported where there is no way: other languages
-// have none, nor has a sandbox without artifacts. The sandbox is then as it was before.
+// input, if nothing else has been executed since. So does Java's compiler, also for a run with input or a terminal, but
+// for none in another directory. Prepare fails with ErrUnsupported where there is no way: other languages have none, nor
+// has a sandbox without artifacts. The sandbox is then as it was before.
 //
 // Open does so when there are Options.Imports, which are imported again.
 func (s *Sandbox) Prepare(ctx context.Context) error {
@@ -151,15 +153,18 @@ func (s *Sandbox) tryAhead(ctx context.Context, r *run) (*ahead, error) {
 	env := environ.AddMissing(a.env, step.Env)
 	a.collection = s.newCollection(r.language, a.id, r.artifacts, true, func(name string) string { return environ.Value(env, name) })
 	req := agentproto.StartRequest{
-		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Forks: forks && !s.zygote, Enters: s.zygote, KeepChildren: s.zygote, Rest: agentproto.RestUntilFed, Tag: a.tag,
+		Argv: s.startedAhead(a.plan, a.collection), Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Forks: forks && !s.zygote, Enters: s.zygote, KeepChildren: s.zygote, Rest: agentproto.RestUntilFed, Tag: a.tag,
 		Files: inlineFiles(a.collection.files()), RemoveAfter: a.plan.Cleanup,
 	}
 	if forks {
 		a.tag = a.zygoteTag()
 		req.Rest, req.Tag = agentproto.RestAlways, a.tag
 		req.RemoveAfter = []string{a.collection.root}
-	} else {
+	} else if s.language.Ahead.Compiler == nil {
 		req.Files = append(req.Files, inlineFiles(a.plan.Files)...)
+	} else {
+		a.tag = "compiler " + a.id // it is not the program
+		req.Tag, req.RemoveAfter = a.tag, nil
 	}
 	if !forks && r.output > 0 {
 		req.OutputLimit = uint64(r.output)
@@ -211,11 +216,20 @@ func (s *Sandbox) planAhead(ctx context.Context, r *run, id string, imports bool
 	if a.plan, err = s.planSource(ctx, r, id, "\n", &RunOptions{}); err != nil {
 		return nil, err
 	}
-	if len(a.plan.Steps) != 1 || len(a.plan.Files) != 1 {
+	if !s.language.Ahead.Plans(a.plan) {
 		return nil, fmt.Errorf("start %s ahead: %w: it takes more than one file and step", s.language.Title, ErrUnsupported)
 	}
 	a.env, err = s.libraries.Environ(ctx, r.environ)
 	return a, err
+}
+
+// startedAhead is the command that a plan's first step has while it waits for its code.
+func (s *Sandbox) startedAhead(plan language.Plan, c *collection) []string {
+	if compiler := s.language.Ahead.Compiler; compiler != nil {
+		argv, _ := compiler(plan, c.support())
+		return argv
+	}
+	return plan.Steps[0].Argv
 }
 
 // dropAhead ends the interpreter that was started ahead, if there is one.
@@ -324,7 +338,13 @@ func (s *Sandbox) endAhead(ctx context.Context, a *ahead) {
 
 // takes reports whether it can become the program of a run at all.
 func (a *ahead) takes(r *run) bool {
-	if r.language != r.sandbox.language || r.opts.terminal != nil || r.opts.keepChildren || r.artifacts.Off {
+	if r.language != r.sandbox.language || r.artifacts.Off {
+		return false
+	}
+	if r.language.Ahead.Compiler != nil {
+		return r.dir == a.dir && r.artifacts == r.sandbox.artifacts
+	}
+	if r.opts.terminal != nil || r.opts.keepChildren {
 		return false
 	}
 	return a.zygote != 0 || r.opts.stdin == nil && r.artifacts == r.sandbox.artifacts
@@ -333,21 +353,29 @@ func (a *ahead) takes(r *run) bool {
 // request is what has the interpreter become the program of a run; false: it cannot. With keep, the
 // program keeps descriptors 3 and 4.
 func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection, keep int) ([]byte, bool) {
-	if len(plan.Steps) != 1 || len(plan.Files) != 1 {
+	if !r.language.Ahead.Plans(plan) {
 		return nil, false
 	}
 	step, main := plan.Steps[0], plan.Files[0]
 	started := a.plan.Steps[0]
-	n := min(len(started.Argv), len(step.Argv))
-	if len(step.Argv) > n && !r.language.Ahead.Args {
+	if !slices.Equal(step.Env, started.Env) || step.Dir != "" || started.Dir != "" {
 		return nil, false
 	}
-	if main.Path != a.plan.Files[0].Path || !slices.Equal(step.Argv[:n], started.Argv) || !slices.Equal(step.Env, started.Env) || step.Dir != "" || started.Dir != "" {
-		return nil, false
-	}
-	req := kernel.Request{
-		Op: kernel.OpRun, ID: 1, Code: string(main.Data),
-		File: main.Path, Dir: r.dir, Args: step.Argv[n:], Env: map[string]string{}, Touch: c.marker(), Keep: keep,
+	req := kernel.Request{Op: kernel.OpRun, ID: 1, Code: string(main.Data), Env: map[string]string{}}
+	if compiler := r.language.Ahead.Compiler; compiler != nil {
+		before, _ := compiler(a.plan, c.support())
+		argv, args := compiler(plan, c.support())
+		lines := append([]string{main.Path, c.marker()}, args...)
+		req.Text = strings.Join(lines, "\n")
+		if !slices.Equal(argv, before) || strings.Count(req.Text, "\n") != len(lines)-1 {
+			return nil, false
+		}
+	} else {
+		n := min(len(started.Argv), len(step.Argv))
+		if main.Path != a.plan.Files[0].Path || !slices.Equal(step.Argv[:n], started.Argv) || len(step.Argv) > n && !r.language.Ahead.Args {
+			return nil, false
+		}
+		req.File, req.Dir, req.Args, req.Touch, req.Keep = main.Path, r.dir, step.Argv[n:], c.marker(), keep
 	}
 	if a.zygote != 0 {
 		req.Support = c.support()
@@ -355,7 +383,7 @@ func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection,
 			req.Input = 1
 		}
 	}
-	texts := append([]string{req.Code, req.Dir}, req.Args...)
+	texts := append([]string{req.Code, req.Text, req.Dir}, req.Args...)
 	others := false // variables besides those of secrets, which no module finds in a Zygote
 	before := map[string]bool{}
 	for _, kv := range a.env {
@@ -386,7 +414,7 @@ func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection,
 		return nil, false
 	}
 	// JSON of strings, lists and maps is code of some languages, too; in Ruby's strings # is special.
-	line := bytes.ReplaceAll(req.Line(false), []byte("#"), []byte(`\u0023`))
+	line := bytes.ReplaceAll(req.Line(r.language.Ahead.Compiler != nil), []byte("#"), []byte(`\u0023`))
 	return line, len(line) <= kernel.MaxLine
 }
 
@@ -512,19 +540,26 @@ func (r *run) become(ctx context.Context, a *ahead, code string, opts *RunOption
 			return errNotBegun
 		}
 	}
+	compiles := s.language.Ahead.Compiler != nil
 	control := &begun{Writer: bounded.Writer{Most: maxBegun}, has: make(chan struct{})}
-	if r.onStart != nil {
+	if r.onStart != nil && !compiles {
 		control.then = func() { r.onStart(a.process) }
 	}
 	ended := make(chan struct{})
 	defer close(ended)
 	var stdin io.Reader
-	if r.opts.stdin != nil {
+	if r.opts.stdin != nil && !compiles {
 		stdin = &held{r.opts.stdin, control.has, ended}
 	}
 	stderr, flush := r.stderr()
-	exit, err := s.link.Follow(wait, a.agent, a.process, agentlink.Streams{Stdin: stdin, Stdout: r.out, Stderr: stderr, Control: control})
+	std := agentlink.Streams{Stdin: stdin, Stdout: r.out, Stderr: stderr, Control: control}
+	flushOut := func() {}
+	if compiles {
+		std.Stdout, flushOut = r.stderr()
+	}
+	exit, err := s.link.Follow(wait, a.agent, a.process, std)
 	flush()
+	flushOut()
 	if err == nil && exit.Reason == agentproto.NotKilled {
 		// An event that is not there is no begun one.
 		switch {
@@ -536,9 +571,16 @@ func (r *run) become(ctx context.Context, a *ahead, code string, opts *RunOption
 			err = fmt.Errorf("the interpreter that was started ahead has ended before it took its code: run it again")
 		}
 	}
-	r.exit, r.collection = exit, a.collection
-	r.cpu, r.peak = time.Duration(exit.CPUMicros)*time.Microsecond, int64(exit.PeakRSS)
-	return err
+	r.collection = a.collection
+	failed := r.ended(exit, compiles)
+	switch {
+	case !compiles:
+		return err
+	case err != nil || failed:
+		r.cleanup(ctx, plan.Cleanup)
+		return err
+	}
+	return r.steps(ctx, plan, env, 1)
 }
 
 // fork has a zygote fork an interpreter that waits for its code, with what the request says of it.

@@ -1,10 +1,15 @@
 package llmsandbox
 
 import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/java"
 	"github.com/llmsandbox/llmsandbox/internal/language/python"
 )
 
@@ -41,6 +46,43 @@ func TestAheadRequest(t *testing.T) {
 		line, fits := a.request(r, c.plan, c.env, a.collection, 0)
 		if fits != (c.want != "") || fits && string(line) != c.want+"\n" {
 			t.Errorf("%s: got %s, %v, want %s", c.name, line, fits, c.want)
+		}
+	}
+}
+
+// TestAheadRequestOfCompiler: a compiler that was started ahead gets the arguments of another file, but no others for its JVM.
+func TestAheadRequestOfCompiler(t *testing.T) {
+	plan := func(path, code, option string) language.Plan {
+		return language.Plan{
+			Files: []language.File{{Path: path, Data: []byte(code)}},
+			Steps: []language.Step{{Argv: []string{"javac", option, "-d", "/t", path}, Compile: true}, {Argv: []string{"java", "-cp", "/t", "Main"}}},
+		}
+	}
+	a := &ahead{plan: plan("/w/Main.java", "", "-J-Xmx1m"), env: []string{"A=1"}, dir: "/w", collection: &collection{root: "/t/c"}}
+	argv, _ := java.Language.Ahead.Compiler(a.plan, "/t/c/support")
+	if want := []string{"java", "-Xmx1m", "--add-opens=java.base/java.io=ALL-UNNAMED", "/t/c/support/Ahead.java"}; !slices.Equal(argv, want) {
+		t.Errorf("started as %q, want %q", argv, want)
+	}
+	encode := base64.StdEncoding.EncodeToString
+	for _, c := range []struct {
+		name string
+		plan language.Plan
+		env  []string
+		want bool
+	}{
+		{"another file", plan("/w/É.java", "é#\n", "-J-Xmx1m"), []string{"A=1"}, true},
+		{"a variable that the compiler does not read", plan("/w/É.java", "é#\n", "-J-Xmx1m"), []string{"A=2"}, true},
+		{"one that it reads", plan("/w/É.java", "é#\n", "-J-Xmx1m"), []string{"A=1", "JDK_JAVAC_OPTIONS=-g"}, false},
+		{"other options of the JVM", plan("/w/É.java", "é#\n", "-J-Xmx2m"), []string{"A=1"}, false},
+		{"a line break in a path", plan("/w/É\n.java", "é#\n", "-J-Xmx1m"), []string{"A=1"}, false},
+		{"one step", language.Plan{Files: a.plan.Files, Steps: a.plan.Steps[:1]}, []string{"A=1"}, false},
+	} {
+		r := &run{sandbox: &Sandbox{}, language: &java.Language, dir: "/w"}
+		line, fits := a.request(r, c.plan, c.env, a.collection, 0)
+		text := "/w/É.java\n/t/c/began\n-d\n/t\n/w/É.java"
+		want := fmt.Sprintf(`"code64":%q,"text64":%q}`+"\n", encode([]byte("é#\n")), encode([]byte(text)))
+		if fits != c.want || fits && !strings.HasSuffix(string(line), want) {
+			t.Errorf("%s: got %s, %v, want %s, %v", c.name, line, fits, want, c.want)
 		}
 	}
 }

@@ -114,7 +114,15 @@ func (r *run) execute(ctx context.Context, plan language.Plan) error {
 		r.network = r.sandbox.recordNetwork(ctx)
 	}
 	r.ooms = watchOOM(ctx, r.sandbox.machine)
+	return r.steps(ctx, plan, env, 0)
+}
+
+// steps runs those of a plan from one on, in an environment.
+func (r *run) steps(ctx context.Context, plan language.Plan, env []string, from int) error {
 	for i, step := range plan.Steps {
+		if i < from {
+			continue
+		}
 		last := i == len(plan.Steps)-1
 		req := agentproto.StartRequest{
 			Argv: step.Argv, Env: environ.AddMissing(env, step.Env),
@@ -176,15 +184,15 @@ func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile boo
 		}
 		return true, err
 	}
-	r.ended(exit, compile)
-	return exit.Code != 0 || exit.Signal != 0 || exit.Reason != agentproto.NotKilled, nil
+	return r.ended(exit, compile), nil
 }
 
-// ended notes how a step has ended.
-func (r *run) ended(exit agentproto.Exit, compile bool) {
+// ended notes how a step has ended, and reports whether it has failed.
+func (r *run) ended(exit agentproto.Exit, compile bool) (failed bool) {
 	r.exit, r.compiling = exit, compile
 	r.cpu += time.Duration(exit.CPUMicros) * time.Microsecond
 	r.peak = max(r.peak, int64(exit.PeakRSS))
+	return exit.Code != 0 || exit.Signal != 0 || exit.Reason != agentproto.NotKilled
 }
 
 // stderr is what one stream of a step writes to the run's stderr with; flush ends that.

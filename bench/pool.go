@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -37,12 +39,30 @@ func pools(ctx context.Context, e *env, rounds int) error {
 			return err
 		}
 	}
+	if err := poolOfCompilers(ctx, e, rounds); err != nil {
+		return err
+	}
 	o, has := stackOptions(ctx)
 	if !has {
 		return nil
 	}
 	o.Imports = stackModules
 	return poolRounds(ctx, rounds, pool.Config{Options: o}, stack, program(stack+", bare", systemPython, "-c", stack))
+}
+
+// poolOfCompilers has Java's compiler wait for its code.
+func poolOfCompilers(ctx context.Context, e *env, rounds int) error {
+	p := compiledPrograms[0]
+	if _, err := exec.LookPath("javac"); err != nil {
+		fmt.Println("javac is not installed: left out")
+		return nil
+	}
+	dir := filepath.Join(e.dir, "pool-java")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, p.file), []byte(p.code), 0o600)); err != nil {
+		return err
+	}
+	bare := program(p.bare[0]+", bare", "env", "-C", dir, "sh", "-c", p.bare[0])
+	return poolRounds(ctx, max(rounds/2, 1), pool.Config{Options: llmsandbox.Options{BestEffort: true, Language: p.language}}, p.code, bare)
 }
 
 func (e *containerEngine) pools(ctx context.Context, all *env, rounds int) error {

@@ -73,7 +73,7 @@ type Config struct {
 	ResetTimeout time.Duration
 	// NoPrewarm opens sandboxes only when a caller waits for one.
 	NoPrewarm bool
-	// Prepare starts the interpreter of a sandbox ahead of its first run, where its
+	// Prepare starts the interpreter, or Java's compiler, of a sandbox ahead of its first run, where its
 	// language supports it: see [llmsandbox.Sandbox.Prepare].
 	Prepare bool
 	// Zygote opens the sandboxes of Python from one interpreter for each of Keys, and for Options: see [llmsandbox.Zygote], and

@@ -28,6 +28,15 @@ var aheadPrograms = map[string][]aheadProgram{
 		{"setTimeout(() => process.exit(7), 1); Promise.resolve().then(() => console.log('then'))", "then"},
 		{"console.log(", "SyntaxError"},
 	},
+	"java": {
+		{"public class Éa {\n  public static void main(String[] a) {\n    System.out.println(\"é\" + Éa.class.getProtectionDomain().getCodeSource().getLocation().getPath().startsWith(\"/tmp/.run-\") " +
+			"+ System.getenv().keySet().stream().sorted().toList() + System.getProperty(\"user.dir\") + new java.io.File(\"/proc/self/fd\").list().length);\n  }\n}\n", "étrue"},
+		{"class A {}\npublic class B {\n  public static void main(String[] a) {\n    int x = \"é\";\n  }\n}\n", "B.java:4: error: incompatible types"},
+		{"import java.util.*;\npublic class Main {\n  public static void main(String[] a) throws Exception {\n    List l = new ArrayList(); l.add(1);\n" +
+			"    System.out.println(new String(System.in.readAllBytes()) + l);\n    throw new Exception(\"x\");\n  }\n}\n", "Main.java uses unchecked"},
+		{"record P(int x) {}\nvoid", "error:"},
+		{"public class Main { public static void main(String[] a) { System.exit(7); } }", ""},
+	},
 	"ruby": {
 		{"p __FILE__ == $0, ENV.keys.sort, Dir.pwd, self, $LOADED_FEATURES.grep_v(/ahead/).size, local_variables, STDIN.read, Dir.children('/proc/self/fd').size", "true"},
 		{"# frozen_string_literal: true\np 'a'.frozen?, \"#{1 + 1}\", '#{1}'", "true\n\"2\""},
@@ -80,7 +89,16 @@ func (s *suite) aheadOfLanguages(t *testing.T) {
 			if err := sb.Prepare(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if code := aheadArgs[lang]; code != "" {
+			switch code := aheadArgs[lang]; {
+			case lang == "java": // its compiler has left its source there
+				res := same(compiledAhead, &llmsandbox.RunOptions{Args: []string{"é<\"\n#{1}"}, Env: map[string]string{"A": "b#{2}"}})
+				wantStdout(t, res, "é<\"\n#{1}b#{2}false")
+				if err := sb.Prepare(ctx); err != nil {
+					t.Fatal(err)
+				}
+				wantStdout(t, run(t, sb, compiledAhead, &llmsandbox.RunOptions{Args: []string{"ahead "}, Stdin: strings.NewReader("in")}), "ahead intrue")
+				wantStdout(t, run(t, sb, compiledAhead, &llmsandbox.RunOptions{Args: []string{"ahead "}, Stdin: strings.NewReader("in")}), "ahead infalse")
+			case code != "":
 				o := &llmsandbox.RunOptions{Args: []string{"é<\"\n#{1}"}, Env: map[string]string{"A": "b#{2}"}, Dir: "artifacts"}
 				res := run(t, sb, code, o)
 				if !strings.Contains(res.Stdout, "false") || !strings.Contains(res.Stdout, "{2}") || !strings.Contains(res.Stdout, "/artifacts") {
@@ -90,7 +108,7 @@ func (s *suite) aheadOfLanguages(t *testing.T) {
 				if want := strings.Replace(without.Stdout, "true", "false", 1); res.Stdout != want {
 					t.Errorf("%s, want Stdout = %q", describe(res), want)
 				}
-			} else { // it has its descriptors
+			default: // it has its descriptors
 				wantStdout(t, run(t, sb, "cat(file.exists('/proc/self/fd/3'), getwd() == '"+sb.Workdir()+"')", nil), "TRUE TRUE")
 				same("print(commandArgs(TRUE))", &llmsandbox.RunOptions{Args: []string{"a"}})
 				same("print(Sys.getenv('A'))", &llmsandbox.RunOptions{Env: map[string]string{"A": "b"}})
@@ -103,7 +121,22 @@ func (s *suite) aheadOfLanguages(t *testing.T) {
 	}
 }
 
+// compiledAhead prints what it is given, and whether its compiler was started before, if its argument is to say so.
+const compiledAhead = `import java.io.File;
+
+public class Main {
+    public static void main(String[] args) throws Exception {
+        boolean found = false;
+        for (File dir : new File(System.getProperty("java.io.tmpdir")).listFiles()) {
+            found |= args[0].startsWith("ahead") && new File(dir, "support/Ahead.java").exists();
+        }
+        System.out.print(args[0] + System.getenv().getOrDefault("A", "") + new String(System.in.readAllBytes()) + found);
+    }
+}
+`
+
 var aheadForever = map[string]string{
+	"java":       "class Main { public static void main(String[] a) { for (;;); } }",
 	"javascript": "for (;;) {}",
 	"ruby":       "loop {}",
 	"r":          "repeat {}",

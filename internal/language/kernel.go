@@ -72,7 +72,7 @@ const (
 // follows, with InterruptBoth.
 const SignalAfter = 100 * time.Millisecond
 
-// Ahead describes interpreters that are started before their code is known.
+// Ahead describes interpreters, or compilers, that are started before their code is known.
 type Ahead struct {
 	// Capture takes the place of the language's. It also has the interpreter wait for its code, which is not
 	// in its main file yet: it sends the event ready, reads one request, becomes the program of that,
@@ -85,10 +85,24 @@ type Ahead struct {
 	Driver func(file string) []byte
 	// Settable reports whether a variable can still be set then, see [SetLate]; nil: none can.
 	Settable func(variable string) bool
+	// Compiler is set where a plan's first step compiles, and its second one is the program: what is started ahead
+	// becomes the first, and never the program. It returns how to start that, and the arguments that its request has
+	// then. In the request's text, the file, the file that gets the time of the begin, and the arguments are lines.
+	// Its code and text are in base64.
+	Compiler func(plan Plan, support string) (argv, args []string)
 	// Args reports whether it can be given arguments then.
 	Args bool
 	// Module reports whether a text can be the name of a module; nil: none are imported ahead.
 	Module func(name string) bool
+}
+
+// Plans reports whether a plan is one of which the first step can be started ahead.
+func (a *Ahead) Plans(plan Plan) bool {
+	steps := 1
+	if a.Compiler != nil {
+		steps = 2
+	}
+	return len(plan.Steps) == steps && len(plan.Files) == 1
 }
 
 // SetLate reports whether a variable can be set once an interpreter has started, which reads those

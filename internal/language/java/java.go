@@ -23,6 +23,7 @@ var Language = language.Language{
 	Plan:       plan,
 	Details:    details,
 	Kernel:     kernel,
+	Ahead:      ahead,
 	Libraries:  &libraries,
 	Scan:       scan, ModuleSeparator: ".", LibraryName: libraryName, Missing: &missing,
 	Caches: []language.Cache{{
