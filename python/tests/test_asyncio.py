@@ -13,6 +13,8 @@ from conftest import Server
 
 import llmsandbox
 from llmsandbox import AsyncSandbox
+from llmsandbox._async import transport
+from llmsandbox._endpoint import Endpoint
 
 Program = Callable[..., "CompletedProcess[str]"]
 
@@ -121,6 +123,26 @@ def test_cancelled_run_ends(server: Server) -> None:
         assert (await sandbox.run(LOCK)).ok
 
     with_sandbox(server, test)
+
+
+def test_cancelled_when_it_has_connected(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cancellation that comes with the connection is not lost."""
+    connect = transport._open
+
+    async def connect_and_cancel(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        opened = await connect(endpoint)
+        tasks[0].cancel()
+        return opened
+
+    async def main() -> None:
+        async with server.async_client() as client:
+            tasks.append(asyncio.create_task(client.list()))
+            with pytest.raises(asyncio.CancelledError):
+                await tasks[0]
+
+    tasks: list[asyncio.Task[list[llmsandbox.SandboxInfo]]] = []
+    monkeypatch.setattr(transport, "_open", connect_and_cancel)
+    asyncio.run(main(), debug=True)
 
 
 def test_stream_that_is_left(server: Server) -> None:

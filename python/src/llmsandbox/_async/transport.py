@@ -10,7 +10,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 from llmsandbox import _local
@@ -49,8 +49,8 @@ class AsyncConnection:
         if timeout is None:
             return await self._reader.read(PIECE)
         try:
-            return await asyncio.wait_for(self._reader.read(PIECE), timeout)
-        except (TimeoutError, asyncio.TimeoutError):
+            return await _within(timeout, self._reader.read(PIECE))
+        except TimeoutError:
             return None
 
     def is_usable(self) -> bool:
@@ -87,8 +87,8 @@ class AsyncTransport:
                 return connection
             connection.close()
         try:
-            return AsyncConnection(endpoint, *await asyncio.wait_for(_open(endpoint), CONNECT_TIME))
-        except (TimeoutError, asyncio.TimeoutError):
+            return AsyncConnection(endpoint, *await _within(CONNECT_TIME, _open(endpoint), _abort))
+        except TimeoutError:
             raise OSError(f"it did not answer within {CONNECT_TIME:.0f} seconds") from None
 
     def keep_idle(self) -> None:
@@ -115,6 +115,29 @@ class AsyncTransport:
         self._keeps = False
         while self._idle:
             self._idle.pop().close()
+
+
+async def _within(seconds: float, work: Coroutine[object, object, T], undo: Callable[[T], object] | None = None) -> T:
+    """Return what work does, or fail with TimeoutError. (Before Python 3.12, asyncio.wait_for can lose a cancellation.)"""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+        if task.cancelled():
+            raise TimeoutError
+        return task.result()
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task})
+        if undo is not None and not task.cancelled() and task.exception() is None:
+            undo(task.result())
+        raise
+
+
+def _abort(opened: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    opened[1].transport.abort()
 
 
 async def _open(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
