@@ -8,7 +8,7 @@ import re
 from llm_sandbox.const import SupportedLanguage
 from llm_sandbox.language_handlers.base import AbstractLanguageHandler, LanguageConfig
 
-_REGEX = r"(?:^|[=(,:;!&|?{}\[\n]|\breturn\b)[ \t]*/(?![/*])(?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/"
+_REGEX = r"(?:^|[=(,:;!&|?{}\[\n]|\breturn\b)[ \t]*/(?![/*])(?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*(?:\]|$))*(?:/|\\?$)"
 
 
 class JavaScriptHandler(AbstractLanguageHandler):

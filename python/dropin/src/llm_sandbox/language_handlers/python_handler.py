@@ -12,7 +12,7 @@ from llm_sandbox.const import SupportedLanguage
 from llm_sandbox.language_handlers.base import AbstractLanguageHandler, LanguageConfig, PlotDetectionConfig, PlotLibrary
 from llm_sandbox.language_handlers.runtime_context import RuntimeContext
 
-_BLANK = r"(?:[ \t\f]|\\\r?\n)"
+_BLANK = r"(?:[ \t\f]|\\\n)"
 
 
 class PythonHandler(AbstractLanguageHandler):
@@ -54,7 +54,7 @@ class PythonHandler(AbstractLanguageHandler):
         if parent:
             statement += rf"|from{_BLANK}+{re.escape(parent)}{_BLANK}+import\b[^\n;]*\b{re.escape(last)}\b"
         call = rf"\b(?:__import__|import_module)\s*\(\s*(?:name\s*=\s*)?[bru]*['\"]{name}(?!\w)"
-        return rf"(?:(?:^|[\n;:]){_BLANK}*(?:{statement})|{call})"
+        return rf"(?:(?:^|(?<!\\)\n|[;:]){_BLANK}*(?:{statement})|{call})"
 
     @staticmethod
     def get_multiline_comment_patterns() -> str:
@@ -67,8 +67,11 @@ class PythonHandler(AbstractLanguageHandler):
         return r"#[^\n]*"
 
     def filter_comments(self, code: str) -> str:
-        """Return the code without comments, as the tokenizer of Python finds them. After something that it cannot read, all stays."""
-        lines = io.StringIO(code, newline="").readlines()
+        """Return the code without comments, as the tokenizer of Python finds them. After something that it cannot read, all stays.
+
+        Lines end with \\n, whatever they ended with.
+        """
+        lines = io.StringIO(code, newline=None).readlines()
         comments: list[tokenize.TokenInfo] = []
         try:
             comments.extend(token for token in tokenize.generate_tokens(iter([*lines, ""]).__next__) if token.type == tokenize.COMMENT)
