@@ -107,14 +107,16 @@ clients: commands ## programs of others that speak with the MCP server and the H
 	$(SUITE) -- -timeout 30m ./test/mcp ./test/server
 
 VENV := python/.venv
-$(VENV)/installed: python/requirements-dev.txt python/pyproject.toml
+$(VENV)/installed: python/requirements-dev.txt python/pyproject.toml python/dropin/pyproject.toml
 	python3 -m venv --clear $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement python/requirements-dev.txt --editable python
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement python/requirements-dev.txt --editable python --editable python/dropin
 	touch $@
 
-python: commands $(VENV)/installed ## the Python package: its tests, its types, and its wheel in a fresh environment
+python: commands $(VENV)/installed ## the Python packages: their tests, their types, and the wheel in a fresh environment
 	cd python && .venv/bin/mypy && PYRIGHT_PYTHON_IGNORE_WARNINGS=1 .venv/bin/pyright --pythonpath .venv/bin/python
 	cd python && .venv/bin/pytest
+	cd python/dropin && ../.venv/bin/mypy && PYRIGHT_PYTHON_IGNORE_WARNINGS=1 ../.venv/bin/pyright --pythonpath ../.venv/bin/python
+	cd python/dropin && ../.venv/bin/pytest
 
 console: commands ## the web console in Chromium; that its files are what its sources make
 	npm ci --prefix web --ignore-scripts --no-audit --no-fund
