@@ -1,5 +1,8 @@
 """The names of llm-sandbox, on LLM Sandbox."""
 
+from pathlib import Path
+
+from llm_sandbox._alone import check_alone
 from llm_sandbox.backends import BackendCapabilities, BackendDefinition, get_backend, list_backends, register_backend
 from llm_sandbox.const import DefaultImage, SandboxBackend, SupportedLanguage
 from llm_sandbox.core.config import SessionConfig
@@ -20,6 +23,8 @@ from llm_sandbox.security import RestrictedModule, SecurityIssueSeverity, Securi
 from llm_sandbox.security.presets import get_security_policy
 from llm_sandbox.security.seccomp import SeccompPolicy
 from llm_sandbox.windows.config import WindowsMxcConfig
+
+check_alone(Path(__file__).parent)
 
 __all__ = [
     "BackendCapabilities",
