@@ -11,7 +11,14 @@ import pytest
 import llm_sandbox
 from llm_sandbox._alone import check_alone
 
-SUPERSET = {"InteractiveSettings", "NotOpenSessionError", "RestrictedModule", "SandboxTimeoutError", "SecurityPolicyViolation", "get_security_policy"}
+SUPERSET = {
+    "InteractiveSettings",
+    "NotOpenSessionError",
+    "RestrictedModule",
+    "SandboxTimeoutError",
+    "SecurityPolicyViolation",
+    "get_security_policy",
+}
 
 
 def test_names() -> None:
