@@ -14,6 +14,17 @@ import pytest
 ORIGINAL: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("original.json").read_text())["modules"]
 
 MEANT = {
+    "*: parameter backend=<SandboxBackend.DOCKER: 'docker'>": "without a backend, code runs on this machine",
+    "*: parameter [*]backend=<SandboxBackend.DOCKER: 'docker'>": "as above",
+    "core.mixins.CLEANUP_THREAD_TIMEOUT: *": "no thread is waited for",
+    "core.session_base.GO_*_COMMAND: *": "the engine prepares modules of Go",
+    "core.session_base.PYTHON_*: *": "the engine prepares environments of Python",
+    "*.*ContainerAPI: *": "the engine is used through a server",
+    "docker.EXPECTED_DEMUX_OUTPUT_LENGTH: *": "as above",
+    "kubernetes.[A-Z]*[A-Z]: *": "as above",
+    "pool.base.PooledContainer.*_at: *": "these are times",
+    "windows_mxc.WindowsMxcSession*": "sessions of this backend are refused",
+    "wsl2_bubblewrap.*": "as above",
     "interactive.RESULT_POLL_INTERVAL: *": "results are not polled for",
     "interactive.RUNTIME_START_TIMEOUT: *": "the engine starts kernels",
     "language_handlers.*_PLOT_DETECTION_CODE: *": "the engine captures plots, without code in front of the user's",

@@ -17,16 +17,18 @@ from llm_sandbox.exceptions import (
     SecurityPolicyViolation,
     ValidationError,
 )
-from llm_sandbox.interactive import InteractiveSettings, KernelType
+from llm_sandbox.interactive import InteractiveSandboxSession, InteractiveSettings, KernelType
 from llm_sandbox.local.config import LocalSandboxConfig
 from llm_sandbox.security import RestrictedModule, SecurityIssueSeverity, SecurityPattern, SecurityPolicy
 from llm_sandbox.security.presets import get_security_policy
 from llm_sandbox.security.seccomp import SeccompPolicy
+from llm_sandbox.session import ArtifactSandboxSession, SandboxSession, create_session
 from llm_sandbox.windows.config import WindowsMxcConfig
 
 check_alone(Path(__file__).parent)
 
 __all__ = [
+    "ArtifactSandboxSession",
     "BackendCapabilities",
     "BackendDefinition",
     "ConsoleOutput",
@@ -34,6 +36,7 @@ __all__ = [
     "DefaultImage",
     "ExecutionResult",
     "FileType",
+    "InteractiveSandboxSession",
     "InteractiveSettings",
     "KernelType",
     "LocalSandboxConfig",
@@ -43,6 +46,7 @@ __all__ = [
     "RestrictedModule",
     "SandboxBackend",
     "SandboxError",
+    "SandboxSession",
     "SandboxTimeoutError",
     "SeccompPolicy",
     "SecurityError",
@@ -55,6 +59,7 @@ __all__ = [
     "SupportedLanguage",
     "ValidationError",
     "WindowsMxcConfig",
+    "create_session",
     "get_backend",
     "get_security_policy",
     "list_backends",
