@@ -112,11 +112,19 @@ $(VENV)/installed: python/requirements-dev.txt python/pyproject.toml python/drop
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement python/requirements-dev.txt --editable python --editable python/dropin
 	touch $@
 
-python: commands $(VENV)/installed ## the Python packages: their tests, their types, and the wheel in a fresh environment
+PLUGIN_VENV := python/plugin/.venv# which has the released llm-sandbox, and cannot have the drop-in
+$(PLUGIN_VENV)/installed: python/requirements-dev.txt python/pyproject.toml python/plugin/pyproject.toml
+	python3 -m venv --clear $(PLUGIN_VENV)
+	$(PLUGIN_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement python/requirements-dev.txt llm-sandbox==0.3.46 --editable python --editable python/plugin
+	touch $@
+
+python: commands $(VENV)/installed $(PLUGIN_VENV)/installed ## the Python packages: their tests, their types, and the wheel in a fresh environment
 	cd python && .venv/bin/mypy && PYRIGHT_PYTHON_IGNORE_WARNINGS=1 .venv/bin/pyright --pythonpath .venv/bin/python
 	cd python && .venv/bin/pytest
 	cd python/dropin && ../.venv/bin/mypy && PYRIGHT_PYTHON_IGNORE_WARNINGS=1 ../.venv/bin/pyright --pythonpath ../.venv/bin/python
 	cd python/dropin && ../.venv/bin/pytest
+	cd python/plugin && .venv/bin/mypy && PYRIGHT_PYTHON_IGNORE_WARNINGS=1 .venv/bin/pyright --pythonpath .venv/bin/python
+	cd python/plugin && .venv/bin/pytest
 
 console: commands ## the web console in Chromium; that its files are what its sources make
 	npm ci --prefix web --ignore-scripts --no-audit --no-fund
