@@ -116,7 +116,8 @@ def texts_of(kind: type[Exception]) -> list[str]:
 
 def default_of(field: dataclasses.Field[Any]) -> str:
     if field.default_factory is not dataclasses.MISSING:
-        return text_of(field.default_factory())
+        made = field.default_factory()
+        return type(made).__name__ if isinstance(made, float) else text_of(made)  # a float is the time
     return "" if field.default is dataclasses.MISSING else text_of(field.default)
 
 

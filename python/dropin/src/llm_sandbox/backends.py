@@ -7,12 +7,15 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llm_sandbox.const import SandboxBackend
 from llm_sandbox.exceptions import UnsupportedBackendError
 
-BackendFactory = Callable[..., Any]
+if TYPE_CHECKING:
+    from llm_sandbox.core.session_base import BaseSession
+
+BackendFactory = Callable[..., "BaseSession"]
 """Makes a session of what the caller of `SandboxSession` has passed, without `backend` and `pool`."""
 
 
@@ -82,8 +85,9 @@ def _key(name: str) -> str:
 
 
 def _builtin(name: SandboxBackend, module: str, session: str, **features: bool | tuple[str, ...]) -> BackendDefinition:
-    def factory(*args: Any, **kwargs: Any) -> Any:
-        return getattr(importlib.import_module(f"llm_sandbox.{module}"), session)(*args, **kwargs)
+    def factory(*args: Any, **kwargs: Any) -> BaseSession:
+        made: BaseSession = getattr(importlib.import_module(f"llm_sandbox.{module}"), session)(*args, **kwargs)
+        return made
 
     capabilities: dict[str, Any] = {"filesystem_isolation": True, "network_isolation": True, "seccomp": True, **features}
     return BackendDefinition(str(name), factory, BackendCapabilities(**capabilities), builtin=True)
