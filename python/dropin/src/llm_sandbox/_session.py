@@ -366,6 +366,11 @@ class EngineSession(FileSession):
 
     # Libraries
 
+    @property
+    def _can_install(self) -> bool:
+        """Whether libraries can be installed: those of Java, too, for which its handler has no command."""
+        return super()._can_install or self.language_handler.name == SupportedLanguage.JAVA
+
     def install(self, libraries: list[str] | None = None) -> None:
         """Install libraries of the session's language, or raise CommandFailedError."""
         names = self._checked_libraries(libraries)

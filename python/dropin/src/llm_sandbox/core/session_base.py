@@ -106,11 +106,15 @@ class BaseSession(ABC, TimeoutMixin, FileOperationsMixin, CommandExecutionMixin)
             if result.exit_code:
                 raise CommandFailedError(command, result.exit_code, result.stderr or result.stdout)
 
+    @property
+    def _can_install(self) -> bool:
+        return self.language_handler.is_support_library_installation
+
     def _checked_libraries(self, libraries: Sequence[str] | None) -> list[str]:
         """Return the names of libraries that may be installed in this session."""
         if not libraries:
             return []
-        if self.config.skip_environment_setup or not self.language_handler.is_support_library_installation:
+        if self.config.skip_environment_setup or not self._can_install:
             raise LibraryInstallationNotSupportedError(str(self.config.lang))
         names = [validate_package_name(name, self.language_handler.name) for name in libraries]
         for name in names:
