@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from llmsandbox._async.process import AsyncProcess as AsyncProcess
     from llmsandbox._async.sandbox import AsyncFiles as AsyncFiles
     from llmsandbox._async.sandbox import AsyncSandbox as AsyncSandbox
+    from llmsandbox._async.terminal import AsyncTerminal as AsyncTerminal
     from llmsandbox._describe import Completion as Completion
     from llmsandbox._describe import Copied as Copied
     from llmsandbox._describe import FileInfo as FileInfo
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from llmsandbox._sync.process import Process as Process
     from llmsandbox._sync.sandbox import Files as Files
     from llmsandbox._sync.sandbox import Sandbox as Sandbox
+    from llmsandbox._sync.terminal import Terminal as Terminal
 
 # Loaded when they are first used: an import of this package must cost a program next to nothing.
 _MODULES = {
@@ -75,6 +77,7 @@ _MODULES = {
     "_async.kernel": ("AsyncKernel",),
     "_async.process": ("AsyncProcess",),
     "_async.sandbox": ("AsyncFiles", "AsyncSandbox"),
+    "_async.terminal": ("AsyncTerminal",),
     "_describe": ("Completion", "Copied", "FileInfo", "ProcessInfo", "SandboxInfo", "Secret", "Variable"),
     "_errors": (
         "APIError",
@@ -117,6 +120,7 @@ _MODULES = {
     "_sync.kernel": ("Kernel",),
     "_sync.process": ("Process",),
     "_sync.sandbox": ("Files", "Sandbox"),
+    "_sync.terminal": ("Terminal",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -22,6 +22,7 @@ EVENTS = "text/event-stream"
 CONTENT = "application/octet-stream"
 ARCHIVE = "application/x-tar"
 PROBLEM = "application/problem+json"
+TERMINAL = "llmsandbox.terminal"  # the protocol of a WebSocket
 
 MAX_BODY = 8 << 20  # of a request in JSON, by the server
 MAX_ANSWER = 8 << 20
@@ -61,6 +62,7 @@ class Request:
     accept: str = JSON
     success: int = 200
     also: int = 0  # another status that is a success
+    upgrade: Mapping[str, str] | None = None  # headers that ask for a WebSocket
     last_event: str = ""  # behind which a stream of events goes on
 
     @property
@@ -89,6 +91,7 @@ class Request:
         headers = {"Accept": self.accept, "Accept-Encoding": "identity"}  # so that limits are of what is read
         if self.body is not None or self.content is not None:
             headers["Content-Type"] = JSON if self.content is None else CONTENT
+        headers |= self.upgrade or {}
         if self.last_event:
             headers["Last-Event-ID"] = self.last_event
         if length is None:

@@ -16,11 +16,12 @@ from llmsandbox._async.copying import receive_archive, receive_file, send_direct
 from llmsandbox._async.kernel import AsyncKernel
 from llmsandbox._async.process import AsyncProcess
 from llmsandbox._async.session import AsyncSession
+from llmsandbox._async.terminal import AsyncTerminal, begun
 from llmsandbox._describe import Copied, FileInfo, ProcessInfo, SandboxInfo, Secret, parse_file, parse_process, parse_sandbox
 from llmsandbox._directory import MAX_FILES
 from llmsandbox._errors import ClosedError, ConnectError, Error, InvalidError, NotFoundError
 from llmsandbox._json import MalformedError
-from llmsandbox._request import CONTENT, EVENTS, MAX_RESULT, Request, checked_id, given, network_body, program, received_id, size, texts
+from llmsandbox._request import CONTENT, EVENTS, MAX_RESULT, TERMINAL, Request, checked_id, given, network_body, program, received_id, size, texts
 from llmsandbox._results import Event, Result, parse_result
 from llmsandbox._runs import known
 
@@ -311,6 +312,24 @@ class AsyncSandbox:
         """List the programs that were started in the sandbox and run, the oldest first."""
         session = await self._opened()
         return [parse_process(o) for o in (await session.json(Request("GET", "/processes"))).objects("processes")]
+
+    async def terminal(
+        self,
+        command: str | Sequence[str] | None = None,
+        *,
+        process: int | None = None,
+        cols: int | None = None,
+        rows: int | None = None,
+    ) -> AsyncTerminal:
+        """Open a terminal, in which the sandbox's shell runs or a command as `exec` has it, or attach to that of a process.
+
+        The size is 80 columns and 24 rows, or what it was, unless both are given. Who attaches takes over from a client that is attached.
+        """
+        session = await self._opened()
+        argv = [] if command is None else ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        query = [(name, str(n)) for name, n in (("cols", cols), ("rows", rows), ("process", process)) if n is not None]
+        socket = await session.websocket("/terminals", query + [("command", part) for part in argv], TERMINAL)
+        return AsyncTerminal(self, socket, await begun(socket))
 
     async def install(self, *libraries: str) -> None:
         """Install libraries of the sandbox's language, such as "numpy>=2". Fails with InstallError."""

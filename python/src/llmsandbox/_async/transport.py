@@ -44,6 +44,10 @@ class AsyncConnection:
         self._writer.write(data)
         await self._writer.drain()
 
+    def post(self, data: bytes) -> None:
+        """Send a little that must not wait for the peer to read."""
+        self._writer.write(data)
+
     async def receive(self, timeout: float | None = None) -> bytes | None:
         """Return what has come: b"" at the end of the connection, and None if nothing has come in time."""
         if timeout is None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Generator, Callable
+from collections.abc import Generator, Callable, Sequence
 
 from llmsandbox._sync.transport import Connection, Transport
+from llmsandbox._sync.websocket import WebSocket
 from llmsandbox._endpoint import Endpoint
 from llmsandbox._errors import APIError, LostError
 from llmsandbox._events import EventDecoder
+from llmsandbox._frames import check_answer, new_key, request_headers
 from llmsandbox._http import Decoder, ProtocolError, encode_head
 from llmsandbox._json import MalformedError, Object, decode_object
 from llmsandbox._request import (
@@ -70,6 +72,10 @@ class Answer:
             if len(body) > most:
                 raise MalformedError(f"the server's answer cannot be used: it has more than {most} bytes")
         return bytes(body)
+
+    def switch(self) -> WebSocket:
+        """Return the connection as a WebSocket, which is closed in place of the answer."""
+        return WebSocket(self._connection, self._body)
 
     def close(self) -> None:
         """Have the connection used again, or close it if the answer did not come to its end."""
@@ -150,6 +156,17 @@ class Session:
             answer.close()
         raise LostError("the server's stream ended too early")
 
+    def websocket(self, path: str, query: Sequence[tuple[str, str]], protocol: str) -> WebSocket:
+        """Open a WebSocket with a protocol."""
+        key = new_key()
+        answer = self.send(Request("GET", path, query, upgrade=request_headers(key, protocol), success=101))
+        try:
+            check_answer(answer.headers, key, protocol)
+        except ProtocolError as e:
+            answer.close()
+            raise lost(self.endpoint, e) from e
+        return answer.switch()
+
     def send(self, request: Request) -> Answer:
         """Send a request, again if nothing was begun, and return its answer, which is a success."""
         body = request.encoded()
@@ -187,7 +204,7 @@ class Session:
                 connection = self._transport.connect(self.endpoint, fresh)
             except OSError as e:
                 raise unreachable(self.endpoint, e) from e
-            decoder = Decoder()
+            decoder = Decoder(request.upgrade is not None)
             try:
                 connection.send(head)
                 received = b"" if small else self._send_body(connection, decoder, body)

@@ -7,7 +7,9 @@ import functools
 import os
 import select
 import socket
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,33 +38,65 @@ class Connection:
         self.reused = False
         self.since = 0.0  # it is idle
         self._socket = sock
+        self._socket.setblocking(False)  # one thread may send while another receives
+        self._again: tuple[type[OSError], ...] = (BlockingIOError,)
+        if endpoint.tls:
+            import ssl
+
+            self._again += (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+        self._using = threading.Lock()  # of the socket, since one of TLS is for one thread at a time
+        self._sending = threading.Lock()
+        self._posted: deque[bytes] = deque()
         self._process = os.getpid()
         if endpoint.process:
             _local.connections.add(self)
 
     def send(self, data: bytes) -> None:
-        self._socket.settimeout(None)
-        self._socket.sendall(data)
+        with self._sending:
+            self._send(data)
+            self._send_posted()
+
+    def _send(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            try:
+                with self._using:
+                    left = left[self._socket.send(left) :]
+            except self._again:
+                _is_ready(self._socket, True, SIGNAL_TIME)
+
+    def post(self, data: bytes) -> None:
+        """Send a little that must not wait for the peer to read: it comes behind what is sent now or next."""
+        self._posted.append(data)
+        if self._sending.acquire(blocking=False):
+            try:
+                self._send_posted()
+            finally:
+                self._sending.release()
+
+    def _send_posted(self) -> None:
+        while self._posted and _is_ready(self._socket, True, 0):
+            try:
+                self._send(self._posted.popleft())
+            except OSError:
+                return  # who receives will see it
 
     def receive(self, timeout: float | None = None) -> bytes | None:
         """Return what has come: b"" at the end of the connection, and None if nothing has come in time."""
-        self._socket.settimeout(SIGNAL_TIME if timeout is None else timeout)
+        until = None if timeout is None else time.monotonic() + timeout
         while True:
             try:
-                return self._socket.recv(PIECE)
-            except TimeoutError:
-                if timeout is not None:
+                with self._using:
+                    return self._socket.recv(PIECE)
+            except self._again:
+                left = SIGNAL_TIME if until is None else min(until - time.monotonic(), SIGNAL_TIME)
+                if left <= 0:
                     return None
+                _is_ready(self._socket, False, left)
 
     def is_usable(self) -> bool:
         """Whether an idle connection can have another request: nothing can have come but its end."""
-        if time.monotonic() - self.since > MAX_IDLE_TIME:
-            return False
-        poll = select.poll() if hasattr(select, "poll") else None
-        if poll is None:
-            return not select.select([self._socket], [], [], 0)[0]
-        poll.register(self._socket, select.POLLIN)
-        return not poll.poll(0)
+        return time.monotonic() - self.since <= MAX_IDLE_TIME and not _is_ready(self._socket, False, 0)
 
     def end(self) -> None:
         """Have the server see the end of the connection, also if a forked process has it, too."""
@@ -128,6 +162,15 @@ class Transport:
 
     def __del__(self) -> None:
         self.close()
+
+
+def _is_ready(sock: socket.socket, to_send: bool, seconds: float) -> bool:
+    """Wait until something can be sent or received."""
+    if not hasattr(select, "poll"):
+        return any(select.select([] if to_send else [sock], [sock] if to_send else [], [], seconds))
+    poll = select.poll()
+    poll.register(sock, select.POLLOUT if to_send else select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def _open(endpoint: Endpoint) -> socket.socket:
