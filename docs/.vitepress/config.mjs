@@ -40,6 +40,7 @@ export const sidebar = [
       page('Add a language', 'add-a-language'),
       page('Go API', 'go-api'),
       page('Python', 'python'),
+      page('JavaScript and TypeScript', 'javascript'),
       page('Glossary', 'glossary'),
     ],
   },
