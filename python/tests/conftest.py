@@ -27,9 +27,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 class Server:
     """A server on a port of the loopback, which needs a key."""
 
-    def __init__(self, *args: str) -> None:
+    def __init__(self, *args: str, **env: str) -> None:
         command = [str(COMMANDS / "llmsandbox"), "serve", "--until-stdin-closes", "--listen", "127.0.0.1:0", "--log", "error", *args]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | env)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:

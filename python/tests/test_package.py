@@ -24,7 +24,7 @@ def test_names() -> None:
         llmsandbox.no_such_name  # type: ignore[attr-defined]  # pyright: ignore
 
 
-@pytest.mark.parametrize("name", ["Sandbox", "Client", "Kernel", "Files", "Process", "Terminal"])
+@pytest.mark.parametrize("name", ["Sandbox", "Client", "Kernel", "Files", "Process", "Terminal", "Volumes"])
 def test_asyncio_has_the_same(name: str) -> None:
     def members(kind: type) -> dict[str, str]:
         shown = {name: value for name, value in vars(kind).items() if not name.startswith("_")}

@@ -23,13 +23,20 @@ if TYPE_CHECKING:
     from llmsandbox._async.sandbox import AsyncFiles as AsyncFiles
     from llmsandbox._async.sandbox import AsyncSandbox as AsyncSandbox
     from llmsandbox._async.terminal import AsyncTerminal as AsyncTerminal
+    from llmsandbox._async.volumes import AsyncVolumes as AsyncVolumes
     from llmsandbox._describe import Completion as Completion
     from llmsandbox._describe import Copied as Copied
     from llmsandbox._describe import FileInfo as FileInfo
+    from llmsandbox._describe import PoolInfo as PoolInfo
+    from llmsandbox._describe import Port as Port
     from llmsandbox._describe import ProcessInfo as ProcessInfo
+    from llmsandbox._describe import Response as Response
     from llmsandbox._describe import SandboxInfo as SandboxInfo
     from llmsandbox._describe import Secret as Secret
+    from llmsandbox._describe import Share as Share
     from llmsandbox._describe import Variable as Variable
+    from llmsandbox._describe import Volume as Volume
+    from llmsandbox._describe import VolumeMount as VolumeMount
     from llmsandbox._errors import APIError as APIError
     from llmsandbox._errors import AuthenticationError as AuthenticationError
     from llmsandbox._errors import BusyError as BusyError
@@ -70,6 +77,7 @@ if TYPE_CHECKING:
     from llmsandbox._sync.sandbox import Files as Files
     from llmsandbox._sync.sandbox import Sandbox as Sandbox
     from llmsandbox._sync.terminal import Terminal as Terminal
+    from llmsandbox._sync.volumes import Volumes as Volumes
 
 # Loaded when they are first used: an import of this package must cost a program next to nothing.
 _MODULES = {
@@ -78,7 +86,22 @@ _MODULES = {
     "_async.process": ("AsyncProcess",),
     "_async.sandbox": ("AsyncFiles", "AsyncSandbox"),
     "_async.terminal": ("AsyncTerminal",),
-    "_describe": ("Completion", "Copied", "FileInfo", "ProcessInfo", "SandboxInfo", "Secret", "Variable"),
+    "_async.volumes": ("AsyncVolumes",),
+    "_describe": (
+        "Completion",
+        "Copied",
+        "FileInfo",
+        "PoolInfo",
+        "Port",
+        "ProcessInfo",
+        "Response",
+        "SandboxInfo",
+        "Secret",
+        "Share",
+        "Variable",
+        "Volume",
+        "VolumeMount",
+    ),
     "_errors": (
         "APIError",
         "AuthenticationError",
@@ -121,6 +144,7 @@ _MODULES = {
     "_sync.process": ("Process",),
     "_sync.sandbox": ("Files", "Sandbox"),
     "_sync.terminal": ("Terminal",),
+    "_sync.volumes": ("Volumes",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

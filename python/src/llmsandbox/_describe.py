@@ -42,6 +42,72 @@ class FileInfo:
 
 
 @dataclass(frozen=True)
+class Volume:
+    """A directory that stays until it is removed. `size_limit` is in bytes; None: nothing bounds it."""
+
+    name: str
+    created: datetime.datetime
+    labels: Mapping[str, str]
+    size_limit: int | None
+
+
+@dataclass(frozen=True)
+class VolumeMount:
+    """Where a sandbox has a volume: at an absolute path, below /sandbox or a new one."""
+
+    name: str
+    path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Port:
+    """A TCP port that a program in a sandbox listens on, at an address."""
+
+    port: int
+    address: str
+
+
+@dataclass(frozen=True)
+class Share:
+    """An address by which anybody can use a port in a browser until a time."""
+
+    url: str
+    expires: datetime.datetime
+
+
+@dataclass(frozen=True)
+class Response:
+    """What a server inside a sandbox answers. `headers` are the first of each name, in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The body as text in UTF-8."""
+        return self.body.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class PoolInfo:
+    """The sandboxes that a server keeps ready for programs with one of their own: `kept` for each of the `languages`.
+
+    `hits` and `misses` count programs that found one or waited, since the server was started.
+    """
+
+    languages: list[str]
+    kept: int
+    ready: int
+    creating: int
+    in_use: int
+    waiting: int
+    hits: int
+    misses: int
+
+
+@dataclass(frozen=True)
 class ProcessInfo:
     """A program that was started in a sandbox.
 
@@ -99,6 +165,11 @@ class Secret:
     body: bool = False
 
 
+def volume_mounts(volumes: Sequence[VolumeMount]) -> list[dict[str, object]]:
+    """Return the volumes of a request."""
+    return [{"name": v.name, "path": v.path, "read_only": v.read_only} for v in volumes]
+
+
 def parse_sandbox(o: Object) -> SandboxInfo:
     """Return a sandbox of the API."""
     return SandboxInfo(
@@ -124,6 +195,25 @@ def parse_process(o: Object) -> ProcessInfo:
         cpu_time=o.number("cpu_ms") / 1000,
         memory=o.integer("memory_bytes"),
     )
+
+
+def parse_volume(o: Object) -> Volume:
+    """Return a volume of the API."""
+    return Volume(o.text("name"), _time(o.text("created")), o.text_map("labels"), o.integer("size_bytes") or None)
+
+
+def parse_share(o: Object) -> Share:
+    """Return a share of the API."""
+    url = o.text("url")
+    if not url.startswith(("https://", "http://")) or not url.isascii() or not url.isprintable():
+        raise MalformedError("the server's answer cannot be used: the address of a share is no URL")
+    return Share(url, _time(o.text("expires")))
+
+
+def parse_pool(o: Object) -> PoolInfo:
+    """Return the pool of the API."""
+    names = ("kept", "ready", "creating", "in_use", "waiting", "hits", "misses")
+    return PoolInfo(o.texts("languages"), *(o.integer(name) for name in names))
 
 
 def parse_file(o: Object) -> FileInfo:

@@ -58,7 +58,7 @@ class NotAllowedError(APIError):
 
 
 class NotFoundError(APIError):
-    """The sandbox, kernel or volume does not exist, or has ended."""
+    """The sandbox, kernel, program or volume does not exist or has ended, or nothing listens on the port."""
 
 
 class InvalidError(APIError, ValueError):

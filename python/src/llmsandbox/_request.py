@@ -62,6 +62,7 @@ class Request:
     accept: str = JSON
     success: int = 200
     also: int = 0  # another status that is a success
+    more: Mapping[str, str] | None = None  # headers of a request to a port
     upgrade: Mapping[str, str] | None = None  # headers that ask for a WebSocket
     last_event: str = ""  # behind which a stream of events goes on
 
@@ -91,6 +92,8 @@ class Request:
         headers = {"Accept": self.accept, "Accept-Encoding": "identity"}  # so that limits are of what is read
         if self.body is not None or self.content is not None:
             headers["Content-Type"] = JSON if self.content is None else CONTENT
+        if self.more is not None:
+            headers = {"Accept": "*/*", **self.more, "Accept-Encoding": "identity"}
         headers |= self.upgrade or {}
         if self.last_event:
             headers["Last-Event-ID"] = self.last_event
@@ -200,6 +203,43 @@ def checked_id(value: str) -> str:
     if not value or len(value) > MAX_ID or value.strip("abcdefghijklmnopqrstuvwxyz0123456789-"):
         raise InvalidError(f"{value[:MAX_ID]!r} is not an id")
     return value
+
+
+def checked_volume(name: str) -> str:
+    """Return the name of a volume, which is one element of a path."""
+    if re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,45}", name) is None:
+        raise InvalidError(f"{name[:MAX_ID]!r} is not the name of a volume: use up to 46 of a-z, 0-9, '_', '.' and '-'")
+    return name
+
+
+def port_path(port: int, path: str) -> str:
+    """Return where a path of a port is, below a sandbox."""
+    if isinstance(port, bool) or not 1 <= port <= 65535:
+        raise InvalidError(f"port {port!r}: use one from 1 to 65535")
+    if not path.startswith("/"):
+        raise InvalidError(f"path {path!r}: it must begin with a slash")
+    return f"/ports/{port}{path}"
+
+
+def port_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return headers of a request to a port. Those by which the API is used are not the caller's to set."""
+    for name, value in headers.items():
+        if name.lower() in _OWN_HEADERS:
+            raise InvalidError(f"the header {name} is set here: leave it out")
+        if re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) is None or not value.isascii() or not (value.isprintable() or value == ""):
+            raise InvalidError(f"the header {name!r} has characters that headers cannot have")
+    return headers
+
+
+_OWN_HEADERS = {
+    *("host", "authorization", "x-api-key", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te", "trailer"),
+    *("accept-encoding", "user-agent"),
+}
+
+
+def of_port(fields: Sequence[tuple[str, str]]) -> bool:
+    """Whether an answer is that of a server inside a sandbox, which the server of the API marks, and not of the latter itself."""
+    return any(name.lower() == "content-security-policy" and value.startswith("sandbox allow-scripts") for name, value in fields)
 
 
 def event_id(value: str) -> str:

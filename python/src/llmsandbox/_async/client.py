@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from llmsandbox import _endpoint, _local
 from llmsandbox._async.session import AsyncSession
 from llmsandbox._async.transport import AsyncTransport
-from llmsandbox._describe import SandboxInfo, parse_sandbox
+from llmsandbox._async.volumes import AsyncVolumes
+from llmsandbox._describe import PoolInfo, SandboxInfo, VolumeMount, parse_pool, parse_sandbox, volume_mounts
 from llmsandbox._errors import InvalidError
 from llmsandbox._json import MalformedError
 from llmsandbox._request import Request, given, label_queries, network_body, program, size, texts
@@ -53,6 +54,7 @@ class AsyncClient:
         self._args = _local.arguments(isolation, texts("server_args", server_args))
         self._transport = AsyncTransport()
         self._endpoint = None
+        self.volumes: AsyncVolumes = AsyncVolumes(self)
         if url is not None:
             self._endpoint = _endpoint.parse(url, os.environ.get("LLMSANDBOX_API_KEY", "") if api_key is None else api_key)
 
@@ -83,6 +85,11 @@ class AsyncClient:
             if not after:
                 return found
         raise MalformedError(f"the server's answer cannot be used: the list of sandboxes does not end after {MAX_PAGES} pages")
+
+    async def pool(self) -> PoolInfo:
+        """Tell what the server keeps ready for `run`."""
+        session = await self._session()
+        return parse_pool(await session.json(Request("GET", "/v1/pool")))
 
     async def _session(self) -> AsyncSession:
         endpoint = self._endpoint
@@ -119,6 +126,7 @@ async def run_async(
     disk: int | str | None = None,
     image: str | None = None,
     environment: str | None = None,
+    volumes: Sequence[VolumeMount] = (),
     client: AsyncClient | None = None,
 ) -> Result:
     """Run code in a sandbox of its own, which is removed afterwards. See AsyncSandbox and its `run` for the arguments."""
@@ -127,6 +135,7 @@ async def run_async(
         limits=given(memory_bytes=size(memory), cpus=cpus, pids=pids, disk_bytes=size(disk)),
         image=image,
         environment=environment,
+        volumes=volume_mounts(volumes),
     )
     session = await (default_client() if client is None else client)._session()
     return known(parse_result(await session.result(Request("POST", "/v1/run", body=body))))

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from llmsandbox._async.transport import AsyncConnection, AsyncTransport
 from llmsandbox._async.websocket import AsyncWebSocket
+from llmsandbox._describe import Response
 from llmsandbox._endpoint import Endpoint
 from llmsandbox._errors import APIError, LostError
 from llmsandbox._events import EventDecoder
@@ -27,6 +28,7 @@ from llmsandbox._request import (
     is_last,
     lost,
     media_type,
+    of_port,
     opened,
     refusal,
     retry_after,
@@ -165,6 +167,16 @@ class AsyncSession:
             answer.close()
             raise lost(self.endpoint, e) from e
         return answer.switch()
+
+    async def port(self, request: Request) -> Response:
+        """Return what a server inside a sandbox answers."""
+        answer = await self._attempt(request, request.encoded())
+        try:
+            if not of_port(answer.fields):
+                raise refusal(answer.status, answer.headers, await answer.read(MAX_PROBLEM))
+            return Response(answer.status, answer.headers, await answer.read(MAX_RESULT))
+        finally:
+            answer.close()
 
     async def send(self, request: Request) -> AsyncAnswer:
         """Send a request, again if nothing was begun, and return its answer, which is a success."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from llmsandbox import _endpoint, _local
 from llmsandbox._sync.session import Session
 from llmsandbox._sync.transport import Transport
-from llmsandbox._describe import SandboxInfo, parse_sandbox
+from llmsandbox._sync.volumes import Volumes
+from llmsandbox._describe import PoolInfo, SandboxInfo, VolumeMount, parse_pool, parse_sandbox, volume_mounts
 from llmsandbox._errors import InvalidError
 from llmsandbox._json import MalformedError
 from llmsandbox._request import Request, given, label_queries, network_body, program, size, texts
@@ -54,6 +55,7 @@ class Client:
         self._args = _local.arguments(isolation, texts("server_args", server_args))
         self._transport = Transport()
         self._endpoint = None
+        self.volumes: Volumes = Volumes(self)
         if url is not None:
             self._endpoint = _endpoint.parse(url, os.environ.get("LLMSANDBOX_API_KEY", "") if api_key is None else api_key)
 
@@ -84,6 +86,11 @@ class Client:
             if not after:
                 return found
         raise MalformedError(f"the server's answer cannot be used: the list of sandboxes does not end after {MAX_PAGES} pages")
+
+    def pool(self) -> PoolInfo:
+        """Tell what the server keeps ready for `run`."""
+        session = self._session()
+        return parse_pool(session.json(Request("GET", "/v1/pool")))
 
     def _session(self) -> Session:
         endpoint = self._endpoint
@@ -120,6 +127,7 @@ def run(
     disk: int | str | None = None,
     image: str | None = None,
     environment: str | None = None,
+    volumes: Sequence[VolumeMount] = (),
     client: Client | None = None,
 ) -> Result:
     """Run code in a sandbox of its own, which is removed afterwards. See Sandbox and its `run` for the arguments."""
@@ -128,6 +136,7 @@ def run(
         limits=given(memory_bytes=size(memory), cpus=cpus, pids=pids, disk_bytes=size(disk)),
         image=image,
         environment=environment,
+        volumes=volume_mounts(volumes),
     )
     session = (default_client() if client is None else client)._session()
     return known(parse_result(session.result(Request("POST", "/v1/run", body=body))))

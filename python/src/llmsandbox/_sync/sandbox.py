@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from llmsandbox._sync.client import Client, default_client
 from llmsandbox._sync.copying import receive_archive, receive_file, send_directory
@@ -18,11 +19,41 @@ from llmsandbox._sync.kernel import Kernel
 from llmsandbox._sync.process import Process
 from llmsandbox._sync.session import Session
 from llmsandbox._sync.terminal import Terminal, begun
-from llmsandbox._describe import Copied, FileInfo, ProcessInfo, SandboxInfo, Secret, parse_file, parse_process, parse_sandbox
+from llmsandbox._describe import (
+    Copied,
+    FileInfo,
+    Port,
+    ProcessInfo,
+    Response,
+    SandboxInfo,
+    Secret,
+    Share,
+    VolumeMount,
+    parse_file,
+    parse_process,
+    parse_sandbox,
+    parse_share,
+    volume_mounts,
+)
 from llmsandbox._directory import MAX_FILES
 from llmsandbox._errors import ClosedError, ConnectError, Error, InvalidError, NotFoundError
 from llmsandbox._json import MalformedError
-from llmsandbox._request import CONTENT, EVENTS, MAX_RESULT, TERMINAL, Request, checked_id, given, network_body, program, received_id, size, texts
+from llmsandbox._request import (
+    CONTENT,
+    EVENTS,
+    MAX_RESULT,
+    TERMINAL,
+    Request,
+    checked_id,
+    given,
+    network_body,
+    port_headers,
+    port_path,
+    program,
+    received_id,
+    size,
+    texts,
+)
 from llmsandbox._results import Event, Result, parse_result
 from llmsandbox._runs import known
 
@@ -44,6 +75,7 @@ class Sandbox:
     libraries: what to install first, as the language's registry names it.
     env: environment variables.
     secrets: values for requests to certain hosts, which never enter the sandbox.
+    volumes: volumes of `Client.volumes` that the sandbox has.
     memory, cpus, pids, disk: limits of the whole sandbox.
     timeout, output: limits of each run, in seconds and bytes.
     lifetime, idle_timeout: when the sandbox ends, whatever runs in it; and how long after its last use.
@@ -64,6 +96,7 @@ class Sandbox:
         libraries: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         secrets: Sequence[Secret] = (),
+        volumes: Sequence[VolumeMount] = (),
         memory: int | str | None = None,
         cpus: float | None = None,
         pids: int | None = None,
@@ -92,6 +125,7 @@ class Sandbox:
             libraries=texts("libraries", libraries),
             env=env,
             secrets=[{"name": s.name, "value": s.value, "hosts": texts("hosts", s.hosts), "body": s.body} for s in secrets],
+            volumes=volume_mounts(volumes),
             limits=given(
                 memory_bytes=size(memory),
                 cpus=cpus,
@@ -331,6 +365,48 @@ class Sandbox:
         query = [(name, str(n)) for name, n in (("cols", cols), ("rows", rows), ("process", process)) if n is not None]
         socket = session.websocket("/terminals", query + [("command", part) for part in argv], TERMINAL)
         return Terminal(self, socket, begun(socket))
+
+    def ports(self) -> builtins.list[Port]:
+        """List the TCP ports that programs in the sandbox listen on, by their numbers."""
+        session = self._opened()
+        found = (session.json(Request("GET", "/ports"))).objects("ports")
+        return [Port(o.integer("port"), o.text("address")) for o in found]
+
+    def request(
+        self,
+        port: int,
+        path: str = "/",
+        *,
+        method: str = "GET",
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> Response:
+        """Send a request to a server that listens on a port of the sandbox, and return its answer, of at most 256 MiB, whatever its status.
+
+        Fails with NotFoundError where nothing listens. Redirects are not followed, and neither cookies nor `Authorization` get there.
+        """
+        if method not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+            raise InvalidError(f"method={method!r}: use GET, POST, PUT, PATCH or DELETE")
+        asked, more = list((query or {}).items()), port_headers(headers or {})
+        session = self._opened()
+        return session.port(Request(method, port_path(port, path), asked, content=content, more=more))
+
+    def url(self, port: int, path: str = "/") -> str:
+        """Return the URL of a port for other programs that have the server's address and an API key, which they send as a header."""
+        session = self._opened()
+        if session.endpoint.socket:
+            raise InvalidError("the server is on a Unix socket, for which there are no URLs: use request, or share")
+        return f"{session.endpoint}/v1/sandboxes/{self.id}{quote(port_path(port, path))}"
+
+    def share(self, port: int, seconds: float | None = None) -> Share:
+        """Make an address by which anybody can use a port in a browser, for an hour unless seconds are given, and a day at most.
+
+        Fails with UnsupportedError where the server has no domain for ports.
+        """
+        session = self._opened()
+        body = given(port=port, expires_seconds=seconds)
+        return parse_share(session.json(Request("POST", "/shares", body=body, success=201)))
 
     def install(self, *libraries: str) -> None:
         """Install libraries of the sandbox's language, such as "numpy>=2". Fails with InstallError."""

@@ -9,6 +9,7 @@ from collections.abc import Generator, Callable, Sequence
 
 from llmsandbox._sync.transport import Connection, Transport
 from llmsandbox._sync.websocket import WebSocket
+from llmsandbox._describe import Response
 from llmsandbox._endpoint import Endpoint
 from llmsandbox._errors import APIError, LostError
 from llmsandbox._events import EventDecoder
@@ -28,6 +29,7 @@ from llmsandbox._request import (
     is_last,
     lost,
     media_type,
+    of_port,
     opened,
     refusal,
     retry_after,
@@ -166,6 +168,16 @@ class Session:
             answer.close()
             raise lost(self.endpoint, e) from e
         return answer.switch()
+
+    def port(self, request: Request) -> Response:
+        """Return what a server inside a sandbox answers."""
+        answer = self._attempt(request, request.encoded())
+        try:
+            if not of_port(answer.fields):
+                raise refusal(answer.status, answer.headers, answer.read(MAX_PROBLEM))
+            return Response(answer.status, answer.headers, answer.read(MAX_RESULT))
+        finally:
+            answer.close()
 
     def send(self, request: Request) -> Answer:
         """Send a request, again if nothing was begun, and return its answer, which is a success."""
