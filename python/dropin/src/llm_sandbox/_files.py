@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 import tempfile
 from abc import abstractmethod
 from contextlib import AbstractContextManager, closing
@@ -12,6 +14,7 @@ import llmsandbox
 from llmsandbox._request import Request
 
 from llm_sandbox._archive import extract_file, pack
+from llm_sandbox._existing import ExistingContainer
 from llm_sandbox.core.session_base import BaseSession
 from llm_sandbox.exceptions import SandboxError
 
@@ -21,6 +24,7 @@ MAX_ARCHIVE = 1 << 30  # of get_archive, which is kept in memory
 class FileSession(BaseSession):
     """The part of a session that copies files: directories go as tar archives, through the server."""
 
+    _existing: ExistingContainer | None
     _most_copied: int | None = None  # bytes of one copy out
 
     @abstractmethod
@@ -36,10 +40,13 @@ class FileSession(BaseSession):
 
     def copy_to_runtime(self, src: str, dest: str) -> None:
         """Copy a file or directory of this machine into the sandbox. Links in the directory are left out."""
-        sandbox = self._opened()
         target = PurePosixPath(self._absolute(self._validate_container_path(dest)))
         source = self._existing_source(src)
         self._log(f"Copying {src} to {target}")
+        if self._existing is not None:
+            self._existing.upload(str(source), str(target))
+            return
+        sandbox = self._opened()
         with tempfile.NamedTemporaryFile(prefix="llm-sandbox-") as file:
             pack(source, target.name, file, lambda name: self._log(f"{name} is left out: it is neither a file nor a directory", "warning"))
             file.flush()
@@ -49,7 +56,6 @@ class FileSession(BaseSession):
 
     def copy_from_runtime(self, src: str, dest: str) -> None:
         """Copy a file or directory of the sandbox to this machine. A directory comes out below `dest`; links are left out."""
-        self._opened()
         self._log(f"Copying {src} to {dest}")
         with tempfile.TemporaryFile(prefix="llm-sandbox-") as file:
             self._read_archive(src, file, self._most_copied)
@@ -58,11 +64,16 @@ class FileSession(BaseSession):
 
     def get_archive(self, path: str) -> tuple[bytes, dict[str, Any]]:
         """Return a file or directory of the sandbox as a tar archive of at most 1 GiB, and its name, size, mode and time."""
-        sandbox = self._opened()
         with tempfile.SpooledTemporaryFile(max_size=1 << 20, prefix="llm-sandbox-") as file:
             self._read_archive(path, file, MAX_ARCHIVE)
             file.seek(0)
             bits = file.read()
+        if self._existing is not None:
+            with tarfile.open(fileobj=io.BytesIO(bits)) as tar:
+                first = tar.getmembers()[0]
+            mode = first.mode | (1 << 31 if first.isdir() else 0)
+            return bits, {"name": first.name, "size": first.size, "mode": mode, "mtime": first.mtime, "linkTarget": ""}
+        sandbox = self._opened()
         with self._translated(f"get_archive: {path}"):
             info = sandbox.files.stat(self._absolute(path))
         mode = info.mode | (1 << 31 if info.type == "directory" else 0)  # as Docker has it
@@ -70,8 +81,13 @@ class FileSession(BaseSession):
         return bits, stat
 
     def _read_archive(self, path: str, file: IO[bytes], most: int | None) -> None:
-        sandbox = self._opened()
         absolute = self._absolute(path)
+        if self._existing is not None:
+            with tempfile.TemporaryDirectory(prefix="llm-sandbox-") as directory:
+                found = self._existing.download(absolute, directory)
+                pack(found, found.name, file, lambda name: None)
+            return
+        sandbox = self._opened()
         with self._translated(f"{path}"):
             answer = sandbox._opened().send(Request("GET", "/files/archive", [("path", absolute)], accept="application/x-tar"))
             with closing(answer):

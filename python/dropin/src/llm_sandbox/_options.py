@@ -13,7 +13,9 @@ from llm_sandbox.exceptions import ValidationError
 
 # How the engine's process is started, which is the guest agent here and never the caller's.
 _STARTING = {"detach", "tty", "stdin_open", "command", "auto_remove", "remove"}
-_SIZES = {"mem_limit", "mem_reservation", "memswap_limit", "shm_size"}
+# Which the server has flags for, with other defaults than these.
+_LIMITS = {"mem_limit", "nano_cpus", "cpu_count", "cpu_quota", "cpu_period", "pids_limit"}
+_SIZES = {"mem_reservation", "memswap_limit", "shm_size"}
 _UNITS = {"": 0, "b": 0, "k": 10, "kb": 10, "kib": 10, "m": 20, "mb": 20, "mib": 20, "g": 30, "gb": 30, "gib": 30, "t": 40, "tb": 40, "tib": 40}
 
 
@@ -60,10 +62,10 @@ def apply(engine: Engine, configs: Mapping[str, Any]) -> Options:
             options.env = environment(value)
         elif name == "timeout":
             options.timeout = _positive(name, value)
-        elif engine.backend in ("docker", "podman", "micromamba"):
-            _engine_option(options, name, value)
-        else:
+        elif name in _LIMITS or engine.backend not in ("docker", "podman", "micromamba"):
             _own_option(options, name, value, configs)
+        else:
+            _engine_option(options, name, value)
     return options
 
 
@@ -96,7 +98,7 @@ def _own_option(options: Options, name: str, value: Any, configs: Mapping[str, A
         options.engine = options.engine.with_flags(*add)
 
     if name == "mem_limit":
-        flags("--memory", _number(parse_size(name, value)))
+        flags("--memory", str(parse_size(name, value) or "unlimited"))
     elif name == "nano_cpus":
         flags("--cpus", _number(_positive(name, value) / 1e9))
     elif name == "cpu_count":
@@ -106,7 +108,7 @@ def _own_option(options: Options, name: str, value: Any, configs: Mapping[str, A
             flags("--cpus", _number(int(value) / int(configs.get("cpu_period") or 100_000)))
     elif name == "cpu_period" and "cpu_quota" in configs:
         pass
-    elif name == "pids_limit" and local:
+    elif name == "pids_limit" and options.engine.backend != "kubernetes":
         flags("--pids", "unlimited" if int(value) <= 0 else _number(int(value)))
     elif name == "user":
         flags("--user", str(value))

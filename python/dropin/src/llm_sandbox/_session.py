@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import tempfile
 import threading
 import time
 import warnings
@@ -18,6 +19,7 @@ from llmsandbox._results import Outcome, parse_result
 
 from llm_sandbox import _engine, _options
 from llm_sandbox._engine import Engine, Known
+from llm_sandbox._existing import ExistingContainer
 from llm_sandbox._files import FileSession
 from llm_sandbox._outcome import deliver, exit_code, explanation
 from llm_sandbox.const import EncodingErrorsType, SupportedLanguage
@@ -122,7 +124,7 @@ class EngineSession(FileSession):
         self._environment = self._default_environment()
         self._sandbox: llmsandbox.Sandbox | None = None
         self._owned = False
-        self._foreign = False  # in a container that is not ours
+        self._existing: ExistingContainer | None = None  # that is not ours
         self._over = False  # the time of the session
         self._opening = threading.Lock()
         self._programs: dict[str, str] | None = None
@@ -234,7 +236,7 @@ class EngineSession(FileSession):
         """Make the working directory where the sandbox has not."""
         if self.using_existing_container and self._initial_libraries:
             self._log(f"{self._initial_libraries} are not installed: the session uses an existing container", "warning")
-        if self._foreign or (self._own_workdir() is None and self.config.workdir != "/sandbox"):
+        if self._existing is None and self._own_workdir() is None and self.config.workdir != "/sandbox":
             made = self.execute_command(f"mkdir -p {shlex.quote(self.config.workdir)}", workdir="/")
             if made.exit_code:
                 raise ContainerError(f"workdir={self.config.workdir!r} cannot be made: {made.stderr.strip()}")
@@ -249,9 +251,9 @@ class EngineSession(FileSession):
         """Remove the sandbox. One that the session has attached to stays."""
         sandbox, self._sandbox = self._sandbox, None
         super().close()
+        container, self.container, self._existing = self.container, None, None
         if sandbox is None:
             return
-        container, self.container = self.container, None
         if self._owned:
             _engine.forget(container if isinstance(container, str) else container.id)
         with self._translated("close"):
@@ -266,10 +268,29 @@ class EngineSession(FileSession):
 
     def _opened(self) -> llmsandbox.Sandbox:
         sandbox = self._sandbox
+        if self._existing is not None:
+            raise ValidationError("this is not available in a container that exists: open a session of its own")
         if sandbox is None:
             raise NotOpenSessionError
         self._check_session_timeout()
         return sandbox
+
+    def _use_existing(self, container_id: str, container: Any, *flags: str) -> None:
+        """Use a container of somebody else, which flags of the command name."""
+        self._existing = ExistingContainer(
+            container_id,
+            ("--backend", self._engine.backend, *flags),
+            self.config.workdir,
+            str(self.language_handler.name),
+            dict(self._engine.env),
+            self._env,
+        )
+        try:
+            self._existing.check()
+        except BaseException:
+            self._existing = None
+            raise
+        self.container = container
 
     # Code and commands
 
@@ -297,7 +318,8 @@ class EngineSession(FileSession):
         on_stdout: StreamCallback | None = None,
         on_stderr: StreamCallback | None = None,
     ) -> llmsandbox.Result:
-        sandbox = self._opened()
+        if self._existing is None:
+            self._opened()
         limit = timeout or self.config.get_execution_timeout() or self._run_timeout
         since = time.monotonic()
         if libraries:
@@ -306,8 +328,10 @@ class EngineSession(FileSession):
         if self._has_own_handler:
             name = f"run-{time.monotonic_ns():x}.{self.language_handler.file_extension}"
             path = str(PurePosixPath(self.config.workdir) / name)
-            with self._translated("run"):
-                sandbox.files.write(path, code)
+            with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="llm-sandbox-") as file:
+                file.write(code)
+                file.flush()
+                self.copy_to_runtime(file.name, path)
             lines = self.language_handler.get_execution_commands(path, runtime_context=self._runtime_context())
             result = self._exec("\n".join(["set -e", *lines]), self.config.workdir, left, on_stdout, on_stderr)
         else:
@@ -349,6 +373,9 @@ class EngineSession(FileSession):
         self, path: str, body: Mapping[str, object], on_stdout: StreamCallback | None, on_stderr: StreamCallback | None
     ) -> llmsandbox.Result:
         """Send a request to run something, and call the callbacks with its output while it runs."""
+        if self._existing is not None:
+            self._check_session_timeout()
+            return self._existing.request(body, on_stdout, on_stderr)
         sandbox = self._opened()
         with self._translated("run"):
             events = sandbox._opened().outcome(Request("POST", path, body=body, accept=EVENTS), parse_result)
@@ -380,6 +407,9 @@ class EngineSession(FileSession):
             super().install(names)
             return
         self._log(f"Installing libraries: {names}")
+        if self._existing is not None:
+            self._existing.install(names)
+            return
         with self._translated("install"):
             self._opened().install(*names)
 
@@ -396,7 +426,7 @@ class EngineSession(FileSession):
         return self._program("pip")
 
     def _program(self, name: str) -> str:
-        if self._programs is None and self._sandbox is not None:
+        if self._programs is None and self.container is not None:
             found = self._exec("command -v python || command -v python3; command -v pip || command -v pip3", None, 60, None, None).stdout
             lines = [line for line in found.splitlines() if line.startswith("/")]
             self._programs = dict(zip(("python", "pip"), lines, strict=False))

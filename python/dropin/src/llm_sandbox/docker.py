@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import llmsandbox
@@ -18,6 +19,24 @@ from llm_sandbox._session import Container, EngineSession
 from llm_sandbox.const import DefaultImage, EncodingErrorsType, SupportedLanguage
 from llm_sandbox.exceptions import ContainerError, ImagePullError
 from llm_sandbox.security import SecurityPolicy
+
+
+@dataclass(frozen=True)
+class ForeignContainer:
+    """A container of somebody else."""
+
+    id: str
+
+    @property
+    def short_id(self) -> str:
+        """The beginning of the id."""
+        return self.id[:12]
+
+    @property
+    def status(self) -> str:
+        """It runs, since the session has opened it."""
+        return "running"
+
 
 _REFERENCE_IMAGES = {value for name, value in vars(DefaultImage).items() if name.isupper()}
 
@@ -104,17 +123,7 @@ class SandboxDockerSession(EngineSession):
         return Container(found[1] if found else sandbox.id, sandbox.id, sandbox)
 
     def _open_existing(self, container_id: str) -> None:
-        engine = self._engine.with_flags("--container", container_id)
-        sandbox = llmsandbox.Sandbox(str(self.language_handler.name), env=self._env, client=engine.client())
-        try:
-            sandbox.__enter__()
-        except (llmsandbox.StartError, llmsandbox.APIError) as e:
-            sandbox.close()
-            if re.search("no such container|not found|no container", str(e), re.IGNORECASE):
-                raise ContainerError(f"Container {container_id} not found") from e
-            raise ContainerError(f"Failed to connect to container {container_id}: {e}") from e
-        self._foreign = True
-        self._use(sandbox, owned=True)
+        self._use_existing(container_id, ForeignContainer(container_id), "--container", container_id)
 
     def close(self) -> None:
         """Remove the container, after it has become an image if the session was asked for that."""

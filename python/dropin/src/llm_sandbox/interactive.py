@@ -10,7 +10,7 @@ from typing import Any
 
 import llmsandbox
 
-from llm_sandbox._engine import LONGEST
+from llm_sandbox._engine import LONGEST, Engine
 from llm_sandbox._outcome import deliver
 from llm_sandbox._session import EngineSession
 from llm_sandbox.backends import get_backend
@@ -110,11 +110,14 @@ class InteractiveSandboxSession(BaseSession):
         """Start IPython, or the interpreter's own shell where IPython can neither be found nor installed."""
         sandbox = self._inner._opened()
         with self._inner._translated("interactive session"):
-            try:
-                self._kernel = sandbox.kernel("python", cwd=self.config.workdir, libraries=["ipython"])
-            except (llmsandbox.InstallError, llmsandbox.UnsupportedError) as e:
-                self._log(f"IPython cannot be installed, so its own magics are missing: {e}", "warning")
-                self._kernel = sandbox.kernel("python", cwd=self.config.workdir)
+            if self._inner._engine not in _WITHOUT_IPYTHON:
+                try:
+                    self._kernel = sandbox.kernel("python", cwd=self.config.workdir, libraries=["ipython"])
+                    return
+                except llmsandbox.InstallError as e:
+                    self._log(f"IPython cannot be installed, so its own magics are missing: {e}", "warning")
+                    _WITHOUT_IPYTHON.add(self._inner._engine)
+            self._kernel = sandbox.kernel("python", cwd=self.config.workdir)
 
     def close(self) -> None:
         """End the interpreter and remove the sandbox."""
@@ -224,6 +227,7 @@ class InteractiveSandboxSession(BaseSession):
         return self._inner._process_stream_output(output, on_stdout, on_stderr)
 
 
+_WITHOUT_IPYTHON: set[Engine] = set()  # where it could not be installed, which may take long to find out
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _INSTALL = re.compile(r"^[%!]pip3?[ \t]+install[ \t]+(.*)$", re.MULTILINE)
 

@@ -87,17 +87,16 @@ class SandboxKubernetesSession(EngineSession):
         return sandbox.exec("cat /proc/sys/kernel/hostname").stdout.strip() or sandbox.id
 
     def _open_existing(self, container_id: str) -> None:
-        engine = self._engine.with_flags("--pod", container_id)
-        sandbox = llmsandbox.Sandbox(str(self.language_handler.name), env=self._env, client=engine.client())
+        place = [flag for name in ("--namespace", "--kubeconfig") if name in self._engine.flags for flag in (name, self._flag(name))]
         try:
-            sandbox.__enter__()
-        except (llmsandbox.StartError, llmsandbox.APIError) as e:
-            sandbox.close()
+            self._use_existing(container_id, container_id, *place, "--pod", container_id)
+        except ContainerError as e:
             if "not found" in str(e):
                 raise ContainerError(f"Pod {container_id} not found in namespace {self.namespace}") from e
-            raise ContainerError(f"Failed to connect to pod {container_id}: {e}") from e
-        self._foreign = True
-        self._use(sandbox, owned=True, container=container_id)
+            raise
+
+    def _flag(self, name: str) -> str:
+        return self._engine.flags[self._engine.flags.index(name) + 1]
 
 
 def pod_template(manifest: Mapping[str, Any], workdir: str) -> dict[str, Any]:
