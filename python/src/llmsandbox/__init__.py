@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from llmsandbox._async.client import AsyncClient as AsyncClient
     from llmsandbox._async.client import run_async as run_async
     from llmsandbox._async.kernel import AsyncKernel as AsyncKernel
+    from llmsandbox._async.pool import AsyncPool as AsyncPool
     from llmsandbox._async.process import AsyncProcess as AsyncProcess
     from llmsandbox._async.sandbox import AsyncFiles as AsyncFiles
     from llmsandbox._async.sandbox import AsyncSandbox as AsyncSandbox
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from llmsandbox._sync.client import Client as Client
     from llmsandbox._sync.client import run as run
     from llmsandbox._sync.kernel import Kernel as Kernel
+    from llmsandbox._sync.pool import Pool as Pool
     from llmsandbox._sync.process import Process as Process
     from llmsandbox._sync.sandbox import Files as Files
     from llmsandbox._sync.sandbox import Sandbox as Sandbox
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "_async.client": ("AsyncClient", "run_async"),
     "_async.kernel": ("AsyncKernel",),
+    "_async.pool": ("AsyncPool",),
     "_async.process": ("AsyncProcess",),
     "_async.sandbox": ("AsyncFiles", "AsyncSandbox"),
     "_async.terminal": ("AsyncTerminal",),
@@ -141,6 +144,7 @@ _MODULES = {
     ),
     "_sync.client": ("Client", "run"),
     "_sync.kernel": ("Kernel",),
+    "_sync.pool": ("Pool",),
     "_sync.process": ("Process",),
     "_sync.sandbox": ("Files", "Sandbox"),
     "_sync.terminal": ("Terminal",),
