@@ -87,7 +87,7 @@ def test_languages_without_plots() -> None:
         assert session.run("console.log(1)").stdout == "1\n"
 
 
-def test_a_backend_of_ones_own() -> None:
+def test_a_backend_of_ones_own(own_backends: None) -> None:
     given: list[dict[str, Any]] = []
 
     class Own(BaseSession):

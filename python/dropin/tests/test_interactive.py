@@ -95,11 +95,11 @@ def test_settings() -> None:
     assert InteractiveSandboxSession(kernel_type="ipython").settings.kernel_type is KernelType.IPYTHON
 
 
-def test_what_there_is_not() -> None:
+def test_what_there_is_not(own_backends: None) -> None:
     with pytest.raises(LanguageNotSupportedError):
         InteractiveSandboxSession(lang="ruby")
     with pytest.raises(UnsupportedBackendError):
         InteractiveSandboxSession(backend="micromamba")
-    register_backend("interactive-test", dict, capabilities=BackendCapabilities(interactive=True))
+    register_backend("interactive-test", InteractiveSandboxSession, capabilities=BackendCapabilities(interactive=True))
     with pytest.raises(UnsupportedBackendError):
         InteractiveSandboxSession(backend="interactive-test")

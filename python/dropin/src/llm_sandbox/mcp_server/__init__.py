@@ -1,0 +1,1 @@
+"""The MCP server, which is that of the command llmsandbox."""
