@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from conftest import Server
 
 import llmsandbox
 from llmsandbox import _local
@@ -49,12 +50,17 @@ def test_first_lines(program: Program) -> None:
 
 
 def test_one_server_that_ends(program: Program) -> None:
-    """A program that leaves a sandbox, a kernel and a stream open ends without a warning, and nothing of them is left."""
+    """A program that leaves a sandbox and all that it can have open ends without a warning, and nothing of them is left."""
     done = program(
         SHOW
         + """
 sandbox = llmsandbox.Sandbox()
 kernel = sandbox.kernel()
+process = sandbox.start("exec sleep 1000")
+terminal = sandbox.terminal("exec sleep 1000")
+pool = llmsandbox.Pool(llmsandbox.Sandbox)
+taken = pool.acquire()
+output = process.stream()
 events = sandbox.stream("import time; print('begun', flush=True); time.sleep(1000)")
 next(events)
 llmsandbox.run("1")
@@ -65,6 +71,42 @@ print(server().process.pid, server().socket)
     process, path = done.stdout.split()
     ends(int(process))
     assert not Path(path).exists()
+
+
+def test_full_disk(server: Server, tmp_path: Path) -> None:
+    """The exception says so and where, and nothing half is left."""
+    full, path = tmp_path / "full", tmp_path / "program.py"
+    full.mkdir()
+    path.write_text(
+        f"""
+import llmsandbox, os
+full = {str(full)!r}
+with llmsandbox.Client({server.url!r}, {server.key!r}) as client, llmsandbox.Sandbox(client=client) as sandbox:
+    sandbox.exec("mkdir d; head -c 1000000 /dev/zero >d/f")
+    for source, target in (("d", "x"), ("d/f", "x")):
+        try:
+            sandbox.files.download(source, f"{{full}}/{{target}}")
+        except OSError as e:
+            print(os.strerror(e.errno), os.path.relpath(e.filename, full), os.listdir(full))
+os.environ["XDG_RUNTIME_DIR"] = full
+try:
+    for n in range(9):
+        open(f"{{full}}/{{n}}", "w").close()
+except OSError:
+    pass
+try:
+    llmsandbox.run("1")
+except llmsandbox.StartError as e:
+    print(e)
+"""
+    )
+    mounted = f"mount -t tmpfs -o size=64k,nr_inodes=4 none {full} && exec {sys.executable} -X dev -W error {path}"
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted]
+    done = subprocess.run(command, text=True, capture_output=True, timeout=120)
+    assert (done.stderr, done.returncode) == ("", 0)
+    *downloads, start = done.stdout.splitlines()
+    assert downloads == ["No space left on device x/f []", "No space left on device x []"]
+    assert "No space left on device" in start and "XDG_RUNTIME_DIR" in start
 
 
 def test_exception_with_open_sandbox(program: Program) -> None:

@@ -161,8 +161,12 @@ class Receiver:
 
     def write(self, data: bytes) -> None:
         left = memoryview(data)
-        while left:
-            left = left[os.write(self._file, left) :]
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+        except OSError as e:
+            e.filename = str(self._target.joinpath(*self._name.split("/")[1:]))
+            raise
 
     def end(self) -> None:
         descriptor, self._file = self._file, -1

@@ -30,11 +30,14 @@ class Server:
 
     def __init__(self, args: tuple[str, ...]) -> None:
         command = find_command()
-        self.socket = os.path.join(_directory(), f"{os.getpid()}-{secrets.token_hex(8)}.sock")
+        try:
+            self.socket = os.path.join(_directory(), f"{os.getpid()}-{secrets.token_hex(8)}.sock")
+            self._log = tempfile.TemporaryFile()
+        except OSError as e:
+            raise StartError(f"there is no place for the private server's socket and log: {e}; set XDG_RUNTIME_DIR and TMPDIR") from e
         own = ["--until-stdin-closes", "--listen", f"unix:{self.socket}", "--log", "error"]
         # Code has no network unless a request asks for it, and sandboxes end with this process.
         defaults = ["--network", "full", "--ttl", "24h"]
-        self._log = tempfile.TemporaryFile()
         try:
             # A session of its own, so that Ctrl-C interrupts this program, which then ends its runs, and not the server.
             self.process = subprocess.Popen(

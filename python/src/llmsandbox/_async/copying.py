@@ -32,7 +32,11 @@ async def receive_file(session: AsyncSession, request: Request, target: Path, ma
                 received += len(piece)
                 if max_bytes is not None and received > max_bytes:
                     raise TooLargeError(f"the file has more than {max_bytes} bytes: set max_bytes")
-                file.write(piece)
+                try:
+                    file.write(piece)
+                except OSError as e:
+                    e.filename = str(target)
+                    raise
 
             await session.copy(request, write)
         partial.replace(target)

@@ -22,6 +22,9 @@ class AsyncWebSocket:
         self._messages: deque[Message] = deque()
         self._ended = False
 
+    def __del__(self) -> None:
+        self._connection.close()
+
     async def receive(self, timeout: float | None = None) -> Message | None:
         """Return the next text or binary message, and None once the server has closed, or if nothing has come in time.
 

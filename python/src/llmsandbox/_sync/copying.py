@@ -33,7 +33,11 @@ def receive_file(session: Session, request: Request, target: Path, max_bytes: in
                 received += len(piece)
                 if max_bytes is not None and received > max_bytes:
                     raise TooLargeError(f"the file has more than {max_bytes} bytes: set max_bytes")
-                file.write(piece)
+                try:
+                    file.write(piece)
+                except OSError as e:
+                    e.filename = str(target)
+                    raise
 
             session.copy(request, write)
         partial.replace(target)

@@ -23,6 +23,9 @@ class WebSocket:
         self._messages: deque[Message] = deque()
         self._ended = False
 
+    def __del__(self) -> None:
+        self._connection.close()
+
     def receive(self, timeout: float | None = None) -> Message | None:
         """Return the next text or binary message, and None once the server has closed, or if nothing has come in time.
 
