@@ -167,9 +167,9 @@ IMPORTS = {
         "os",
         [
             *('import "os"', "import `os`", 'import o "os"', 'import _ "os"', 'import . "os"', 'import (\n\t"fmt"\n\to "os"\n)'),
-            *('import "os/exec"', 'import ("fmt"; "os")'),
+            *('import "os/exec"', 'import "x/os"', 'import ("fmt"; "os")'),
         ],
-        ['import "osx"', 'import "x/os"', 'fmt.Println("os")', '// import "os"', 'import ("fmt")\nvar x = ("os")'],
+        ['import "osx"', 'fmt.Println("os")', '// import "os"', 'import ("fmt")\nvar x = ("os")'],
     ),
     "ruby": (
         "open3",

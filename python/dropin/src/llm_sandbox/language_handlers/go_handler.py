@@ -21,8 +21,8 @@ class GoHandler(AbstractLanguageHandler):
         )
 
     def get_import_patterns(self, module: str) -> str:
-        """Match imports of a package or one below it, alone or in a list."""
-        path = rf"[\"`]{re.escape(module)}(?:/[^\"`\n]*)?[\"`]"
+        """Match imports of a package, one below it, or one whose path ends with it, alone or in a list."""
+        path = rf"[\"`](?:[^\"`\n]*/)?{re.escape(module)}(?:/[^\"`\n]*)?[\"`]"
         return rf"\bimport\s*(?:\([^()]*?|(?:[\w.]+\s+)?){path}"
 
     @staticmethod
