@@ -13,6 +13,8 @@ export const sidebar = [
     items: [
       page('Data analysis', 'data-analysis'),
       page("An agent's tool", 'agent-tool'),
+      page('Vercel AI SDK', 'frameworks/vercel-ai'),
+      page('LangChain.js', 'frameworks/langchain-js'),
       page('Charts and artifacts', 'artifacts'),
       page('Plots in Python', 'artifacts-python'),
       page('Libraries', 'libraries'),
