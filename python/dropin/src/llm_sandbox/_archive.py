@@ -54,9 +54,7 @@ def _members(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
     for number, member in enumerate(tar):
         total += max(member.size, 0)
         if number >= MAX_MEMBERS or total > MAX_BYTES:
-            raise SecurityError(
-                f"the archive of the sandbox has more than {MAX_MEMBERS} files or {MAX_BYTES >> 30} GiB: copy less at a time"
-            )
+            raise SecurityError(f"the archive of the sandbox has more than {MAX_MEMBERS} files or {MAX_BYTES >> 30} GiB: copy less at a time")
         if member.issym() or member.islnk():
             continue
         path = PurePosixPath(member.name)

@@ -80,14 +80,12 @@ class ExistingContainer:
         place = ("--keep-files", "--workdir", self.workdir, "--stdin", os.devnull)
         return [find_command(), "run", *self.flags, *place, *env, "--lang", language, *flags, "-"]
 
-    def _result(self, language: str, code: str, *flags: str, failed: Callable[[str], Exception] | None = None) -> llmsandbox.Result:
+    def _result(
+        self, language: str, code: str, *flags: str, failed: Callable[[str], Exception] | None = None
+    ) -> llmsandbox.Result:
         try:
             done = subprocess.run(
-                self._command(language, "--json", *flags),
-                input=code.encode(),
-                env={**os.environ, **self.address},
-                capture_output=True,
-                check=False,
+                self._command(language, "--json", *flags), input=code.encode(), env={**os.environ, **self.address}, capture_output=True, check=False
             )
         except OSError as e:
             raise ContainerError(f"container {self.name}: {e}") from e
@@ -105,11 +103,7 @@ class ExistingContainer:
         self, language: str, code: str, flags: Sequence[str], on_stdout: StreamCallback | None, on_stderr: StreamCallback | None
     ) -> llmsandbox.Result:
         process = subprocess.Popen(
-            self._command(language, *flags),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **self.address},
+            self._command(language, *flags), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **self.address}
         )
         assert process.stdin and process.stdout and process.stderr
         stdout: list[str] = []
@@ -148,3 +142,4 @@ class ExistingContainer:
             raise ContainerError(f"container {self.name}: {own.strip()}")
         fields: dict[str, object] = {"status": status, "exit_code": code, "stdout": stdout, "stderr": stderr, "sandbox_id": self.name}
         return parse_result(decode_object(json.dumps(fields).encode()))
+

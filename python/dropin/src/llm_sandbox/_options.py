@@ -16,22 +16,7 @@ _STARTING = {"detach", "tty", "stdin_open", "command", "auto_remove", "remove"}
 # Which the server has flags for, with other defaults than these.
 _LIMITS = {"mem_limit", "nano_cpus", "cpu_count", "cpu_quota", "cpu_period", "pids_limit"}
 _SIZES = {"mem_reservation", "memswap_limit", "shm_size"}
-_UNITS = {
-    "": 0,
-    "b": 0,
-    "k": 10,
-    "kb": 10,
-    "kib": 10,
-    "m": 20,
-    "mb": 20,
-    "mib": 20,
-    "g": 30,
-    "gb": 30,
-    "gib": 30,
-    "t": 40,
-    "tb": 40,
-    "tib": 40,
-}
+_UNITS = {"": 0, "b": 0, "k": 10, "kb": 10, "kib": 10, "m": 20, "mb": 20, "mib": 20, "g": 30, "gb": 30, "gib": 30, "t": 40, "tb": 40, "tib": 40}
 
 
 @dataclass
@@ -50,9 +35,7 @@ def parse_size(name: str, value: object) -> int:
         return int(value)
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
     if match is None or match[2].lower() not in _UNITS:
-        raise ValidationError(
-            f"runtime_configs[{name!r}]: {value!r} is not a size: use a number of bytes, or one with a unit such as '512m'"
-        )
+        raise ValidationError(f"runtime_configs[{name!r}]: {value!r} is not a size: use a number of bytes, or one with a unit such as '512m'")
     return int(float(match[1]) * (1 << _UNITS[match[2].lower()]))
 
 

@@ -152,9 +152,7 @@ def _has_image(engine: Engine, image: str | None) -> bool:
     remote = ["--remote"] if engine.backend == "podman" else []
     command = [program, *remote, "image", "inspect", "--format", "{{.Id}}", image]
     try:
-        done = subprocess.run(
-            command, env={**os.environ, **dict(engine.env)}, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False
-        )
+        done = subprocess.run(command, env={**os.environ, **dict(engine.env)}, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

@@ -120,7 +120,9 @@ def pod_template(manifest: Mapping[str, Any], workdir: str) -> dict[str, Any]:
         mounts: Any = container.get("volumeMounts") or []
         listed: list[dict[str, Any]] = [mounts] if isinstance(mounts, dict) else mounts  # which users write
         container["volumeMounts"] = [
-            mount for mount in listed if not (mount.get("name") in empty and str(mount.get("mountPath")).rstrip("/") in ("/tmp", workdir))
+            mount
+            for mount in listed
+            if not (mount.get("name") in empty and str(mount.get("mountPath")).rstrip("/") in ("/tmp", workdir))
         ]
     used: set[Any] = set()
     for container in containers:

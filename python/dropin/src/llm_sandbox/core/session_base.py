@@ -245,7 +245,9 @@ class BaseSession(ABC, TimeoutMixin, FileOperationsMixin, CommandExecutionMixin)
         self.open()
         return self
 
-    def __exit__(self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: types.TracebackType | None) -> None:
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: types.TracebackType | None
+    ) -> None:
         self.close()
 
 

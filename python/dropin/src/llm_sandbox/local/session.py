@@ -66,11 +66,7 @@ class LocalProcessSession(EngineSession):
             raise ValueError(f"Native sandboxes do not support: {', '.join(active)}; use sandbox_config instead")
         if kwargs.keys() - {"network"}:
             raise TypeError(f"Unknown native sandbox options: {', '.join(sorted(kwargs))}")
-        for name, value in (
-            ("default_timeout", default_timeout),
-            ("execution_timeout", execution_timeout),
-            ("session_timeout", session_timeout),
-        ):
+        for name, value in (("default_timeout", default_timeout), ("execution_timeout", execution_timeout), ("session_timeout", session_timeout)):
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be finite and positive, or None")
         self.sandbox_config = sandbox_config or LocalSandboxConfig()
