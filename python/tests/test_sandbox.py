@@ -312,10 +312,19 @@ def test_tls(tmp_path: Path, new_server: type[Server], program: Callable[..., Co
     with server.client() as client, pytest.raises(llmsandbox.ConnectError, match="(?i)certificate"):
         llmsandbox.run("1", client=client)
     code = """
-import asyncio, llmsandbox
+import asyncio, llmsandbox, threading
 with llmsandbox.Client() as client, llmsandbox.Sandbox(client=client) as sandbox:
     sandbox.files.write("large", b"x" * 3_000_000)
     print(len(sandbox.files.read("large")), *(event.kind for event in sandbox.stream("pass")))
+    with sandbox.terminal("stty raw -echo; printf begun; head -c 1000000 | wc -c; seq 100000") as terminal:
+        assert terminal.read().startswith(b"b")
+        typing = threading.Thread(target=terminal.write, args=("x" * 1_000_000,))
+        typing.start()
+        shown = b""
+        while piece := terminal.read():
+            shown += piece
+        typing.join()
+        print(b"1000000" in shown, shown.split()[-1].decode())
 
 async def main():
     async with llmsandbox.AsyncSandbox() as sandbox:
@@ -329,7 +338,7 @@ async def main():
 asyncio.run(main())
 """
     done = program(code, LLMSANDBOX_URL=server.url, LLMSANDBOX_API_KEY=server.key, SSL_CERT_FILE=str(cert))
-    assert (done.stdout, done.stderr) == ("3000000 done\n3000000 done\ncancelled\n", "")
+    assert (done.stdout, done.stderr) == ("3000000 done\nTrue 100000\n3000000 done\ncancelled\n", "")
 
 
 def test_server_that_is_not_there() -> None:
