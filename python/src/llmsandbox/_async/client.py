@@ -54,7 +54,6 @@ class AsyncClient:
         self._args = _local.arguments(isolation, texts("server_args", server_args))
         self._transport = AsyncTransport()
         self._endpoint = None
-        self.volumes: AsyncVolumes = AsyncVolumes(self)
         if url is not None:
             self._endpoint = _endpoint.parse(url, os.environ.get("LLMSANDBOX_API_KEY", "") if api_key is None else api_key)
 
@@ -67,6 +66,11 @@ class AsyncClient:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.close()
+
+    @property
+    def volumes(self) -> AsyncVolumes:
+        """The volumes of the API key's project."""
+        return AsyncVolumes(self)
 
     async def close(self) -> None:
         """Close idle connections. Sandboxes stay; a private server ends with the process."""

@@ -55,7 +55,6 @@ class Client:
         self._args = _local.arguments(isolation, texts("server_args", server_args))
         self._transport = Transport()
         self._endpoint = None
-        self.volumes: Volumes = Volumes(self)
         if url is not None:
             self._endpoint = _endpoint.parse(url, os.environ.get("LLMSANDBOX_API_KEY", "") if api_key is None else api_key)
 
@@ -68,6 +67,11 @@ class Client:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    @property
+    def volumes(self) -> Volumes:
+        """The volumes of the API key's project."""
+        return Volumes(self)
 
     def close(self) -> None:
         """Close idle connections. Sandboxes stay; a private server ends with the process."""
