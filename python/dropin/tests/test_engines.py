@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from llm_sandbox import SandboxBackend, SandboxSession, ValidationError
+from llm_sandbox import ArtifactSandboxSession, InteractiveSandboxSession, SandboxBackend, SandboxSession, ValidationError
 from llm_sandbox._connections import docker_env, kubeconfig, podman_env
 from llm_sandbox._engine import Engine
 from llm_sandbox._options import apply, parse_size
@@ -278,3 +278,21 @@ import llm_sandbox.docker, llm_sandbox.podman, llm_sandbox.kubernetes, llm_sandb
 llm_sandbox.SandboxSession(backend="podman"); llm_sandbox.SandboxSession(backend="kubernetes")
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_sessions_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["llmsandbox", "serve", "--until-stdin-closes", "--listen", "127.0.0.1:0", "--log", "error"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin and server.stdout
+        ready = json.loads(server.stdout.readline())
+        monkeypatch.setenv("LLMSANDBOX_URL", ready["url"])
+        monkeypatch.setenv("LLMSANDBOX_API_KEY", ready["key"])
+        with SandboxSession() as session:
+            assert session.run("print(6 * 7)").stdout == "42\n"
+            assert session.execute_command("pwd").stdout == "/sandbox\n"
+        with ArtifactSandboxSession() as artifacts:
+            assert artifacts.run("print(1)").stdout == "1\n"
+        with InteractiveSandboxSession() as interactive:
+            interactive.run("x = 41")
+            assert interactive.run("print(x + 1)").stdout == "42\n"
+        server.stdin.close()

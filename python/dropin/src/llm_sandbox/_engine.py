@@ -34,7 +34,7 @@ class Engine:
     flags: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     reach: str = ""
-    """What the engine's own network reaches, where its flags set one: a request then asks for none."""
+    """The engine's own network, where the flags set one."""
 
     def with_flags(self, *flags: str) -> Engine:
         """Return the engine with further flags."""
@@ -97,8 +97,11 @@ class _PrivateClient(llmsandbox.Client):
     def __init__(self, engine: Engine) -> None:
         super().__init__(server_args=engine.arguments())
         self._env = dict(engine.env)
+        self._is_local = engine.backend == "local"
 
     def _session(self) -> Session:
+        if self._is_local:
+            return super()._session()  # for which the variables mean nothing
         # One at a time, so that no other server is started with these variables.
         with _starting, _environment(self._env):
             return super()._session()

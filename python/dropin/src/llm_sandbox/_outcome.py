@@ -56,7 +56,7 @@ def explanation(result: Outcome, network: object) -> str:
         hosts = ", ".join(sorted(refused)[:5])
         how = "" if network == "full" else "; network='full' or network=[HOST, ...] of the session allows it"
         lines.append(f"the sandbox did not let code reach {hosts}{how}")
-    elif not result.ok and network in (None, "none") and _NETWORK_ERROR.search(result.stderr):
+    elif not result.ok and network in (None, "", "none") and _NETWORK_ERROR.search(result.stderr):
         lines.append("the sandbox has no network; network='full' or network=[HOST, ...] of the session gives it one")
     return "".join(f"llm_sandbox: {line}\n" for line in lines)
 

@@ -258,6 +258,8 @@ class EngineSession(FileSession):
             _engine.forget(container if isinstance(container, str) else container.id)
         with self._translated("close"):
             sandbox.close()
+        if self._engine.is_remote:
+            sandbox._client.close()  # which this session has alone
 
     def _end_session(self) -> None:
         self._over = True
@@ -387,7 +389,7 @@ class EngineSession(FileSession):
         return text.replace(_REPLACEMENT, "") if self.config.encoding_errors == "ignore" else text
 
     def _console(self, result: Outcome) -> ConsoleOutput:
-        stdout, stderr = self._decoded(result.stdout), self._decoded(result.stderr) + explanation(result, self._network)
+        stdout, stderr = self._decoded(result.stdout), self._decoded(result.stderr) + explanation(result, self._network or self._engine.reach)
         self._log_output(stdout, stderr)
         return ConsoleOutput(exit_code=exit_code(result), stdout=stdout, stderr=stderr)
 

@@ -81,7 +81,8 @@ class InteractiveSandboxSession(BaseSession):
                 raise UnsupportedBackendError(str(backend))
         self.settings = interactive_settings or InteractiveSettings(KernelType(kernel_type), max_memory, history_size, timeout)
         configs = dict(runtime_configs or {})
-        if self.settings.max_memory is not None:
+        # A server of LLMSANDBOX_URL has limits of its own, which only a limit of the caller's is to change.
+        if self.settings.max_memory is not None and not (self.settings.max_memory == "1GB" and Engine().is_remote):
             configs.setdefault("mem_limit", self.settings.max_memory)
         from llm_sandbox.session import create_session
 
