@@ -6,29 +6,11 @@ import { once } from "node:events"
 import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
-import { setTimeout as pause } from "node:timers/promises"
 import { it } from "node:test"
-import { Server, execute, program, programFile, temporary } from "./servers.js"
+import { CHILDREN, Server, ends, execute, program, programFile, temporary } from "./servers.js"
 
 const FIRST = 'import { Client, Sandbox, run } from "llmsandbox"\n'
-// Prints the private servers of a program: children whose command is llmsandbox.
-const SHOW = `${FIRST}
-import { readFileSync, readdirSync } from "node:fs"
-const ofThread = (thread) => readFileSync("/proc/self/task/" + thread + "/children", "utf8").split(" ").filter(Boolean)
-const children = () => readdirSync("/proc/self/task").flatMap(ofThread)
-`
-
-/** Waits until a process that is not our child has ended, or is only waited for. */
-async function ends(pid: number): Promise<void> {
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await pause(10)) {
-    try {
-      if (/\) Z/.test(readFileSync(`/proc/${pid}/stat`, "latin1"))) return
-    } catch {
-      return
-    }
-  }
-  assert.fail(`process ${pid} still runs`)
-}
+const SHOW = FIRST + CHILDREN
 
 /** Returns the processes with an argument. */
 function processes(marker: string): number[] {

@@ -6,7 +6,7 @@ import process from "node:process"
 import { before, describe, it } from "node:test"
 import { build } from "esbuild"
 import { tests } from "./core.js"
-import { PACKAGE, Server, execute, temporary } from "./servers.js"
+import { CHILDREN, PACKAGE, Server, ends, execute, temporary } from "./servers.js"
 
 const PAGE = readFileSync(join(PACKAGE, "..", "docs", "javascript.md"), "utf8")
 const examples = (language: string) => [...PAGE.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, "gms"))].map(([, code]) => code ?? "")
@@ -70,6 +70,17 @@ for (const runtime of Object.keys(RUNTIMES)) {
       } finally {
         await server.close()
       }
+    })
+
+    it("leaves no server, however it ends", async () => {
+      const program = `import { Sandbox } from "llmsandbox"${CHILDREN}await (await Sandbox.create()).kernel(); console.log(children()[0])`
+      writeFileSync(join(installed, "leaves.mjs"), program)
+      await ends(Number(await runs(runtime, "leaves.mjs")))
+      writeFileSync(join(installed, "killed.mjs"), `${program}; process.kill(process.pid, "SIGKILL")`)
+      const [command = "", ...first] = RUNTIMES[runtime] ?? []
+      const killed = await execute(command, [...first, "killed.mjs"], { cwd: installed })
+      assert.equal(killed.code, null)
+      await ends(Number(killed.stdout))
     })
 
     it("runs the first lines of docs/javascript.md as they are typed", async () => {

@@ -1,10 +1,11 @@
 // Servers and programs for the tests: the command is that of LLMSANDBOX_TEST_COMMANDS, or of bin/test, which `make commands` builds.
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import process from "node:process"
+import { setTimeout as pause } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { Client } from "llmsandbox"
 
@@ -80,4 +81,23 @@ export function programFile(code: string): string {
 /** Runs a program that imports this package with Node. */
 export function program(code: string, env: Record<string, string> = {}): Promise<Done> {
   return execute(process.execPath, [programFile(code)], { env })
+}
+
+/** Has a program be able to tell its children, which are its private servers. */
+export const CHILDREN = `
+import { readFileSync, readdirSync } from "node:fs"
+const ofThread = (thread) => readFileSync("/proc/self/task/" + thread + "/children", "utf8").split(" ").filter(Boolean)
+const children = () => readdirSync("/proc/self/task").flatMap(ofThread)
+`
+
+/** Waits until a process that is not our child has ended, or is only waited for. */
+export async function ends(pid: number): Promise<void> {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await pause(10)) {
+    try {
+      if (/\) Z/.test(readFileSync(`/proc/${pid}/stat`, "latin1"))) return
+    } catch {
+      return
+    }
+  }
+  throw new Error(`process ${pid} still runs`)
 }
