@@ -10,7 +10,11 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent / "src" / "llmsandbox"
-FILES = ("client.py", "copying.py", "kernel.py", "process.py", "sandbox.py", "session.py", "terminal.py", "volumes.py", "websocket.py")  # pool.py and transport.py differ
+# pool.py and transport.py differ.
+FILES = (
+    *("client.py", "copying.py", "files.py", "kernel.py", "process.py", "sandbox.py", "session.py", "terminal.py", "volumes.py"),
+    "websocket.py",
+)
 
 WORDS = {
     r"async (def|with|for)\b": r"\1",

@@ -11,7 +11,13 @@ from conftest import Server, answer
 import llmsandbox
 from llmsandbox import Event, Sandbox
 
-ECHO = "import sys\nprint('begun', flush=True)\nfor line in sys.stdin:\n    print(line.upper(), end='', flush=True)\nprint('end', file=sys.stderr)"
+ECHO = """
+import sys
+print('begun', flush=True)
+for line in sys.stdin:
+    print(line.upper(), end='', flush=True)
+print('end', file=sys.stderr)
+"""
 
 
 def until(events: Iterator[Event], kind: str, text: str) -> Event:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from llmsandbox._async.client import AsyncClient as AsyncClient
     from llmsandbox._async.client import run_async as run_async
+    from llmsandbox._async.files import AsyncFiles as AsyncFiles
     from llmsandbox._async.kernel import AsyncKernel as AsyncKernel
     from llmsandbox._async.pool import AsyncPool as AsyncPool
     from llmsandbox._async.process import AsyncProcess as AsyncProcess
-    from llmsandbox._async.sandbox import AsyncFiles as AsyncFiles
     from llmsandbox._async.sandbox import AsyncSandbox as AsyncSandbox
     from llmsandbox._async.terminal import AsyncTerminal as AsyncTerminal
     from llmsandbox._async.volumes import AsyncVolumes as AsyncVolumes
@@ -73,10 +73,10 @@ if TYPE_CHECKING:
     from llmsandbox._results import Series as Series
     from llmsandbox._sync.client import Client as Client
     from llmsandbox._sync.client import run as run
+    from llmsandbox._sync.files import Files as Files
     from llmsandbox._sync.kernel import Kernel as Kernel
     from llmsandbox._sync.pool import Pool as Pool
     from llmsandbox._sync.process import Process as Process
-    from llmsandbox._sync.sandbox import Files as Files
     from llmsandbox._sync.sandbox import Sandbox as Sandbox
     from llmsandbox._sync.terminal import Terminal as Terminal
     from llmsandbox._sync.volumes import Volumes as Volumes
@@ -84,10 +84,11 @@ if TYPE_CHECKING:
 # Loaded when they are first used: an import of this package must cost a program next to nothing.
 _MODULES = {
     "_async.client": ("AsyncClient", "run_async"),
+    "_async.files": ("AsyncFiles",),
     "_async.kernel": ("AsyncKernel",),
     "_async.pool": ("AsyncPool",),
     "_async.process": ("AsyncProcess",),
-    "_async.sandbox": ("AsyncFiles", "AsyncSandbox"),
+    "_async.sandbox": ("AsyncSandbox",),
     "_async.terminal": ("AsyncTerminal",),
     "_async.volumes": ("AsyncVolumes",),
     "_describe": (
@@ -143,10 +144,11 @@ _MODULES = {
         "Series",
     ),
     "_sync.client": ("Client", "run"),
+    "_sync.files": ("Files",),
     "_sync.kernel": ("Kernel",),
     "_sync.pool": ("Pool",),
     "_sync.process": ("Process",),
-    "_sync.sandbox": ("Files", "Sandbox"),
+    "_sync.sandbox": ("Sandbox",),
     "_sync.terminal": ("Terminal",),
     "_sync.volumes": ("Volumes",),
 }

@@ -107,8 +107,9 @@ class AsyncProcess:
 
     async def signal(self, signal: str | int) -> None:
         """Send the program a signal such as "SIGINT". What it has started gets none."""
+        name = str(int(signal)) if isinstance(signal, int) else signal  # also of a member of signal.Signals
         session = await self._opened()
-        await session.empty(Request("POST", "/signal", body={"signal": str(int(signal) if isinstance(signal, int) else signal)}, success=204))
+        await session.empty(Request("POST", "/signal", body={"signal": name}, success=204))
 
     async def kill(self) -> None:
         """Kill the program with all that it has started. That it has ended is no error."""
