@@ -8,7 +8,7 @@ export CGO_ENABLED ?= 0
 # Nor what a clone in another place has compiled, and tested.
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
-.PHONY: build commands deploy-tools test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines container cluster pods kubernetes chart vm clients python js console harness \
+.PHONY: build commands deploy-tools test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines container cluster pods kubernetes chart vm clients python frameworks js console harness \
 	docs fuzz lint types bench generate web cross wheels images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
@@ -26,7 +26,7 @@ commands: ## the command for all tests, and what counts them
 
 # Three lanes, side by side: much of each is waiting. Pods are tried where a cluster has been built, which takes long.
 ON_ENGINES := docker-rest engines container user-rest process
-ON_CLUSTER := kubernetes chart harness clients console python js
+ON_CLUSTER := kubernetes chart harness clients console python frameworks js
 PODS = $(if $(filter kubernetes,$(ALSO)),pods,$(shell test/cluster/build --built >/dev/null 2>&1 && echo pods))
 TIME ?= some 15 minutes on two processors, 30 the first time
 test: ## what every change must pass; ALSO="PART..." for more of it
@@ -125,6 +125,16 @@ python: commands $(VENV)/installed $(PLUGIN_VENV)/installed ## the Python packag
 	cd python/dropin && ../.venv/bin/pytest
 	cd python/plugin && .venv/bin/mypy && PYRIGHT_PYTHON_IGNORE_WARNINGS=1 .venv/bin/pyright --pythonpath .venv/bin/python
 	cd python/plugin && .venv/bin/pytest
+
+# No environment can have all: they want different versions of the same packages.
+FRAMEWORKS := openai3 openai2 crewai
+python/frameworks/%/.venv/installed: python/frameworks/%/requirements.txt python/pyproject.toml
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $< --editable python
+	touch $@
+
+frameworks: commands $(FRAMEWORKS:%=python/frameworks/%/.venv/installed) ## the tools of the Python package in agent frameworks, with scripted models
+	cd python/frameworks && for f in $(FRAMEWORKS); do $$f/.venv/bin/mypy $$f conftest.py docs.py scripted.py && $$f/.venv/bin/pytest $$f || exit; done
 
 js: commands ## the JavaScript package: its types, its tests in Node, Bun and Deno, and what bundlers make of it
 	npm ci --prefix js --ignore-scripts --no-audit --no-fund

@@ -11,8 +11,18 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent / "src" / "llmsandbox"
 # pool.py and transport.py differ.
+# pool.py and transport.py differ.
 FILES = (
-    *("client.py", "copying.py", "files.py", "kernel.py", "process.py", "sandbox.py", "session.py", "terminal.py", "volumes.py"),
+    "client.py",
+    "copying.py",
+    "files.py",
+    "kernel.py",
+    "process.py",
+    "sandbox.py",
+    "session.py",
+    "terminal.py",
+    "tool.py",
+    "volumes.py",
     "websocket.py",
 )
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from llmsandbox._async.process import AsyncProcess as AsyncProcess
     from llmsandbox._async.sandbox import AsyncSandbox as AsyncSandbox
     from llmsandbox._async.terminal import AsyncTerminal as AsyncTerminal
+    from llmsandbox._async.tool import AsyncCodeTool as AsyncCodeTool
     from llmsandbox._async.volumes import AsyncVolumes as AsyncVolumes
     from llmsandbox._describe import Completion as Completion
     from llmsandbox._describe import Copied as Copied
@@ -79,7 +80,10 @@ if TYPE_CHECKING:
     from llmsandbox._sync.process import Process as Process
     from llmsandbox._sync.sandbox import Sandbox as Sandbox
     from llmsandbox._sync.terminal import Terminal as Terminal
+    from llmsandbox._sync.tool import CodeTool as CodeTool
     from llmsandbox._sync.volumes import Volumes as Volumes
+    from llmsandbox._tool import ToolLimits as ToolLimits
+    from llmsandbox._tool import ToolOutput as ToolOutput
 
 # Loaded when they are first used: an import of this package must cost a program next to nothing.
 _MODULES = {
@@ -90,6 +94,7 @@ _MODULES = {
     "_async.process": ("AsyncProcess",),
     "_async.sandbox": ("AsyncSandbox",),
     "_async.terminal": ("AsyncTerminal",),
+    "_async.tool": ("AsyncCodeTool",),
     "_async.volumes": ("AsyncVolumes",),
     "_describe": (
         "Completion",
@@ -150,7 +155,9 @@ _MODULES = {
     "_sync.process": ("Process",),
     "_sync.sandbox": ("Sandbox",),
     "_sync.terminal": ("Terminal",),
+    "_sync.tool": ("CodeTool",),
     "_sync.volumes": ("Volumes",),
+    "_tool": ("ToolLimits", "ToolOutput"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
