@@ -23,6 +23,11 @@ func pages(t *testing.T) map[string]string {
 	if err != nil || len(names) < 10 {
 		t.Fatalf("docs: %d, %v, want no error, len(names) >= 10", len(names), err)
 	}
+	frameworks, err := filepath.Glob(filepath.Join(root, "docs", "frameworks", "*.md"))
+	if err != nil || len(frameworks) < 10 {
+		t.Fatalf("docs/frameworks: %d, %v, want no error, len(frameworks) >= 10", len(frameworks), err)
+	}
+	names = append(names, frameworks...)
 	more, err := filepath.Glob(filepath.Join(root, "*.md"))
 	if err != nil || len(more) < 3 {
 		t.Fatalf("pages: %d, %v, want no error, len(more) >= 3", len(more), err)

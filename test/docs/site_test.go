@@ -46,7 +46,7 @@ func TestSidebar(t *testing.T) {
 	}
 }
 
-var entry = regexp.MustCompile(`\bpage\((?:'[^']*'|"[^"]*"), '([a-z0-9-]+)'\)`)
+var entry = regexp.MustCompile(`\bpage\((?:'[^']*'|"[^"]*"), '([a-z0-9/-]+)'\)`)
 
 // inSidebar are the pages that the site's navigation names.
 func inSidebar(t *testing.T) map[string]bool {
