@@ -11,7 +11,6 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent / "src" / "llmsandbox"
 # pool.py and transport.py differ.
-# pool.py and transport.py differ.
 FILES = (
     "client.py",
     "copying.py",
