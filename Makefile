@@ -86,7 +86,7 @@ engines: commands ## images, settings and faults of engines; the suite on Podman
 	$(SUITE) -- -timeout 75m -skip '^TestDockerConformance$$|^TestDockerRootConformance$$/^Language$$' ./test/engine
 
 container: commands cluster ## the command and the suite in containers that others make, with Docker, Podman, Compose, a cluster, dev containers and act
-	$(SUITE) -- -timeout 45m ./test/container
+	$(SUITE) -- -timeout 60m ./test/container
 
 cluster: ## a real cluster for tests, which it builds
 	test/cluster/build >/dev/null
