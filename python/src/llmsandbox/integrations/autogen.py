@@ -13,9 +13,8 @@ from autogen_core import CancellationToken
 from autogen_core.code_executor import CodeBlock, CodeExecutor, CodeResult
 from pydantic import BaseModel
 
-from llmsandbox._async.kernel import AsyncKernel
 from llmsandbox._async.sandbox import AsyncSandbox
-from llmsandbox._tool import ToolLimits, output_of
+from llmsandbox.integrations._kernels import Kernels
 
 _NAMES = {"py": "python", "python3": "python", "js": "javascript", "sh": "bash", "shell": "bash", "c++": "cpp"}
 
@@ -33,28 +32,19 @@ class SandboxCodeExecutor(CodeExecutor):
     def __init__(
         self, sandbox: Callable[[], AsyncSandbox] = AsyncSandbox, *, languages: tuple[str, ...] = ("python", "bash"), timeout: float | None = 60
     ) -> None:
-        self._open = sandbox
         self._languages = languages
-        self._timeout = timeout
-        self._sandbox: AsyncSandbox | None = None
-        self._kernels: dict[str, AsyncKernel] = {}
+        self._kernels = Kernels(sandbox, timeout)
 
     async def start(self) -> None:
-        """Open the sandbox. The first block does so, too."""
-        if self._sandbox is None:
-            self._sandbox = self._open()
+        """Do nothing: the first block opens the sandbox."""
 
     async def stop(self) -> None:
         """Close the sandbox."""
-        sandbox, self._sandbox = self._sandbox, None
-        self._kernels.clear()
-        if sandbox is not None:
-            await sandbox.close()
+        await self._kernels.close()
 
     async def restart(self) -> None:
         """Go on in a new sandbox."""
-        await self.stop()
-        await self.start()
+        await self._kernels.close()
 
     async def execute_code_blocks(self, code_blocks: list[CodeBlock], cancellation_token: CancellationToken) -> CodeResult:
         """Run blocks until one fails. A block in a language that is not allowed is a ValueError, and nothing is run."""
@@ -62,21 +52,16 @@ class SandboxCodeExecutor(CodeExecutor):
         for name in names:
             if name not in self._languages:
                 raise ValueError(f"code in {name} is not run here: use {' or '.join(self._languages)}")
-        await self.start()
         task = asyncio.ensure_future(self._execute(names, code_blocks))
         cancellation_token.link_future(task)
         return await task
 
     async def _execute(self, names: list[str], blocks: list[CodeBlock]) -> CodeResult:
-        sandbox = self._sandbox
-        assert sandbox is not None
+        code = 0
         said: list[str] = []
         for name, block in zip(names, blocks, strict=True):
-            if name not in self._kernels:
-                self._kernels[name] = await sandbox.kernel(name)
-            cell = await self._kernels[name].run(block.code, timeout=self._timeout)
-            output = output_of(cell, ToolLimits(images=0))
-            said.append(output.text)
-            if output.is_error:
-                return CodeResult(cell.exit_code or 1, "\n".join(said))
-        return CodeResult(0, "\n".join(said))
+            code, text = await self._kernels.run(name, block.code)
+            said.append(text)
+            if code:
+                break
+        return CodeResult(code, "\n".join(said))
