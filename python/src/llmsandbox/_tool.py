@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from llmsandbox._errors import InvalidError
 from llmsandbox._results import RASTER_TYPES, Artifact, Cell, Chart, Outcome
@@ -83,18 +84,16 @@ def parse_call(arguments: str | Mapping[str, object], libraries: bool) -> ToolCa
             raise InvalidError(f"the arguments are not JSON: {e}") from None
     if not isinstance(given, Mapping):
         raise InvalidError("the arguments are no JSON object")
-    fields: Mapping[object, object] = given
+    fields = cast("Mapping[str, object]", given)
     code, names = fields.get("code"), fields.get("libraries")
     if not isinstance(code, str):
         raise InvalidError('the arguments have no text "code"')
-    if names is None:
-        return ToolCall(code, [])
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in list[object](names)):
+    wanted = cast("list[object]", [] if names is None else names)
+    if not isinstance(names, list | None) or not all(isinstance(name, str) for name in wanted):
         raise InvalidError('"libraries" is not a list of names')
-    wanted = [str(name) for name in list[object](names)]
     if wanted and not libraries:
         raise InvalidError("libraries cannot be installed here: use those that are there")
-    return ToolCall(code, wanted)
+    return ToolCall(code, cast("list[str]", wanted))
 
 
 def refusal(error: Exception) -> ToolOutput:
