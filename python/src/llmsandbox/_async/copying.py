@@ -32,16 +32,14 @@ async def receive_file(session: AsyncSession, request: Request, target: Path, ma
                 received += len(piece)
                 if max_bytes is not None and received > max_bytes:
                     raise TooLargeError(f"the file has more than {max_bytes} bytes: set max_bytes")
-                try:
-                    file.write(piece)
-                except OSError as e:
-                    e.filename = str(target)
-                    raise
+                file.write(piece)
 
             await session.copy(request, write)
         partial.replace(target)
-    except BaseException:
+    except BaseException as e:
         partial.unlink(missing_ok=True)
+        if isinstance(e, OSError) and e.errno is not None and e.filename is None:
+            e.filename = str(target)  # it comes from a write, or from the end of the file, which writes what is left
         raise
     return Copied(1, received)
 
