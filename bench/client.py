@@ -1,8 +1,6 @@
-"""Does what is asked by the package llmsandbox, a command a line: see reference.py. The first one is attach."""
+"""Does what is asked by the package llmsandbox, for operations.py. The first one is attach."""
 
-import json
 import sys
-import time
 
 sys.path.insert(0, "python/src")
 import llmsandbox
@@ -22,13 +20,4 @@ def run(code):
         raise RuntimeError(f"{result.status}: {result.stderr}")
 
 
-operations = {"attach": attach, "run": run}
-for line in sys.stdin:
-    name, argument = json.loads(line)
-    start = time.perf_counter()
-    try:
-        answer = {"words": operations[name](argument)}
-    except Exception as err:
-        answer = {"error": f"{type(err).__name__}: {err}"}
-    answer["ms"] = (time.perf_counter() - start) * 1000
-    print(json.dumps(answer), flush=True)
+serve({"attach": attach, "run": run})

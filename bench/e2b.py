@@ -1,9 +1,7 @@
-"""Does what is asked by E2B's Python SDK, a command a line: see reference.py. The first one is connect."""
+"""Does what is asked by E2B's Python SDK, for operations.py. The first one is connect."""
 
 import importlib.metadata
-import json
 import os
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -54,16 +52,7 @@ def tidy(_):
         made.pop().kill()
 
 
-operations = {"connect": connect, "create": create, "command": command, "up": up, "down": down, "many": many, "tidy": tidy}
-for line in sys.stdin:
-    name, argument = json.loads(line)
-    start = time.perf_counter()
-    try:
-        answer = {"words": operations[name](argument)}
-    except Exception as err:
-        answer = {"error": f"{type(err).__name__}: {err}"}
-    answer["ms"] = (time.perf_counter() - start) * 1000
-    print(json.dumps(answer), flush=True)
+serve({"connect": connect, "create": create, "command": command, "up": up, "down": down, "many": many, "tidy": tidy})
 tidy(None)
 if kept:
     kept.kill()

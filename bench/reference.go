@@ -17,6 +17,9 @@ import (
 //go:embed reference.py
 var referenceProgram string
 
+//go:embed operations.py
+var operationsProgram string
+
 // A reference is a package for Python in a process of its own, which does one thing at a time and measures it itself.
 type reference struct {
 	name string
@@ -41,7 +44,7 @@ func newReference(ctx context.Context, dir, name, extras, program string, others
 
 // startReference starts a program that uses a package, which the interpreter has.
 func startReference(ctx context.Context, name, python, program string) (*reference, error) {
-	r := &reference{name: name, cmd: exec.CommandContext(ctx, python, "-c", program)}
+	r := &reference{name: name, cmd: exec.CommandContext(ctx, python, "-c", operationsProgram+program)}
 	r.cmd.Stderr = os.Stderr
 	var err error
 	if r.in, err = r.cmd.StdinPipe(); err != nil {
