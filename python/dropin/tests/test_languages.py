@@ -18,7 +18,7 @@ from llm_sandbox.language_handlers import AbstractLanguageHandler, LanguageConfi
 from llm_sandbox.language_handlers.factory import LanguageHandlerFactory
 from llm_sandbox.language_handlers.runtime_context import RuntimeContext
 
-CONTEXT = RuntimeContext("/work", "/venv/bin/python", "/venv/bin/pip", "/cache")
+CONTEXT = RuntimeContext("/srv/code", "/venv/bin/python", "/venv/bin/pip", "/cache")
 
 
 class Lisp(AbstractLanguageHandler):
@@ -54,7 +54,7 @@ def lisp(monkeypatch: pytest.MonkeyPatch) -> Iterator[AbstractLanguageHandler]:
         ("python", "py", ["python F"], ["/venv/bin/python F"]),
         ("java", "java", ["java F"], ["java F"]),
         ("javascript", "js", ["node F"], ["node F"]),
-        ("cpp", "cpp", ["g++ -std=c++17 -o /tmp/a.out F", "/tmp/a.out"], ["g++ -std=c++17 -o /work/a.out F", "/work/a.out"]),
+        ("cpp", "cpp", ["g++ -std=c++17 -o /tmp/a.out F", "/tmp/a.out"], ["g++ -std=c++17 -o /srv/code/a.out F", "/srv/code/a.out"]),
         ("go", "go", ["go run F"], ["go run F"]),
         ("ruby", "rb", ["ruby F"], ["ruby F"]),
         ("r", "R", ["Rscript F"], ["Rscript F"]),
@@ -74,7 +74,7 @@ def test_commands(language: str, extension: str, plain: list[str], in_context: l
         ("python", "a>=1,<2", "pip install 'a>=1,<2'", "/venv/bin/pip install 'a>=1,<2' --cache-dir /cache"),
         ("java", "g:a:1", "mvn g:a:1", "mvn g:a:1"),
         ("javascript", "@s/a@1", "npm install @s/a@1", "npm install @s/a@1"),
-        ("cpp", "g++", "apt-get install g++", "apt-get install g++ -o Dir::Cache=/work/apt-cache"),
+        ("cpp", "g++", "apt-get install g++", "apt-get install g++ -o Dir::Cache=/srv/code/apt-cache"),
         ("go", "example.com/a@v1", "go get example.com/a@v1", "go get example.com/a@v1"),
         ("ruby", "rack", "gem install rack", "gem install rack"),
     ],
